@@ -40,7 +40,6 @@ type api struct {
 
 	connect   func(argc int32, argv unsafe.Pointer) uintptr
 	closeConn func(conn uintptr)
-	shutdown  func() int32
 
 	query func(conn uintptr, sql unsafe.Pointer, sqlLen uintptr, format unsafe.Pointer, formatLen uintptr,
 		names, nameLens, values, valueLens unsafe.Pointer, count uintptr) uintptr
@@ -92,7 +91,6 @@ func bind() (*api, error) {
 		"chdb_version":                     &lib.version,
 		"chdb_connect":                     &lib.connect,
 		"chdb_close_conn":                  &lib.closeConn,
-		"chdb_shutdown":                    &lib.shutdown,
 		"chdb_query_with_params_n":         &lib.query,
 		"chdb_stream_query_with_params_n":  &lib.streamQuery,
 		"chdb_stream_fetch_result":         &lib.streamFetch,
