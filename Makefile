@@ -1,0 +1,90 @@
+# Landfall's Makefile. `make help` explains itself.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+PROGRAMS := $(notdir $(wildcard cmd/*))
+
+# Everything that is built or fetched once and kept lies outside the clone, so
+# that a fresh clone on the same machine is quick.
+CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/landfall
+GOLANGCI_VERSION := $(shell awk '$$1 == "github.com/golangci/golangci-lint/v2" {print $$2}' test/tools/go.mod)
+BENCHSTAT_VERSION := $(shell awk '$$1 == "golang.org/x/perf" {print $$2}' test/tools/go.mod)
+GOLANGCI := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)-$(shell go env GOVERSION)
+BENCHSTAT := $(CACHE)/benchstat-$(BENCHSTAT_VERSION)-$(shell go env GOVERSION)
+
+# What to run and for how long: make test PKG=./hub/..., make fuzz FUZZTIME=10m,
+# make bench BENCH=Gate COUNT=10 BASE=before.txt
+PKG ?= ./...
+TIMEOUT ?= 10m
+FUZZTIME ?= 1m
+BENCH ?= .
+COUNT ?= 1
+BASE ?=
+
+.PHONY: help
+help: ## show what can be made
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
+
+.PHONY: build
+build: ## build every program into bin/, and bring the ClickHouse library (needs npm)
+	mkdir -p bin
+	for program in $(PROGRAMS); do \
+		CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/$$program ./cmd/$$program; \
+	done
+	scripts/fetch-chdb
+
+.PHONY: run
+run: build ## start a hub with a small simulated fleet, and say what to try next
+	go run ./examples/demo
+
+.PHONY: test
+test: build ## build, then run every test with the race detector
+	go test -race -timeout $(TIMEOUT) $(PKG)
+
+.PHONY: bench
+bench: build ## run the benchmarks (BENCH, COUNT); compare with an earlier run by BASE=file
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 2h $(PKG) | tee bin/bench.txt
+ifneq ($(BASE),)
+	$(MAKE) --no-print-directory $(BENCHSTAT)
+	$(BENCHSTAT) $(BASE) bin/bench.txt
+endif
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (1m)
+	for file in $$(grep -rlE '^func Fuzz[A-Z]' --include='*_test.go' --exclude-dir='.*' . | sort); do \
+		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+)\(.*/\1/p' $$file); do \
+			echo "$$target in $$(dirname $$file)"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$(dirname $$file); \
+		done; \
+	done
+
+.PHONY: lint
+lint: $(GOLANGCI) ## gofmt, go vet and golangci-lint at its pinned version
+	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go' | xargs -r ls 2>/dev/null)); \
+	if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+	go vet $(PKG)
+	$(GOLANGCI) run $(PKG)
+
+.PHONY: generate
+generate: ## write generated files anew
+	go generate $(PKG)
+
+.PHONY: clean
+clean: ## remove what was built; data folders and caches stay
+	rm -rf bin
+
+# The linters live in a module of their own, so that their dependencies stay out
+# of Landfall's.
+$(GOLANGCI): test/tools/go.mod test/tools/go.sum
+	mkdir -p $(CACHE)
+	cd test/tools && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	touch $@
+
+$(BENCHSTAT): test/tools/go.mod test/tools/go.sum
+	mkdir -p $(CACHE)
+	cd test/tools && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@ golang.org/x/perf/cmd/benchstat
+	touch $@

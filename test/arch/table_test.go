@@ -1,0 +1,263 @@
+package arch
+
+// A row says what the code of one folder may import beside the standard
+// library and beside what is open to all.
+type row struct {
+	// folder is relative to the root of the repository. One that ends in /...
+	// speaks for every folder below that has no row of its own.
+	folder string
+	// imports names folders of this module ("hub/..." is hub and all below it)
+	// or module paths of libraries; "any" lifts the restriction.
+	imports []string
+	// tests names what _test.go files may import besides.
+	tests []string
+	// pure code is a function of its arguments: see checkPure.
+	pure bool
+	// process marks the places that may read arguments, environment and
+	// signals, and end the process.
+	process bool
+	// testSupport packages may be imported by tests only.
+	testSupport bool
+	// why is printed when the row is broken.
+	why string
+}
+
+const (
+	module = "github.com/landfall-hub/landfall"
+
+	cmp        = "github.com/google/go-cmp"
+	prometheus = "github.com/prometheus/client_golang"
+	clickhouse = "github.com/ClickHouse/clickhouse-go/v2"
+	chi        = "github.com/go-chi/chi/v5"
+	compress   = "github.com/klauspost/compress"
+	yaml       = "go.yaml.in/yaml/v3"
+	sync       = "golang.org/x/sync"
+	purego     = "github.com/ebitengine/purego"
+)
+
+// openToAll may be imported from anywhere; openOutsidePure from anywhere but
+// pure packages; openToTests from every _test.go file.
+var (
+	openToAll       = []string{"schema"}
+	openOutsidePure = []string{prometheus}
+	openToTests     = []string{cmp, prometheus}
+)
+
+// wiring is what the root packages agent and hub may take beside their own
+// parts: every internal package but internal/chdb.
+var wiring = []string{
+	"internal/forge", "internal/gitrepo", "internal/httpserver", "internal/hubclient", "internal/lease",
+}
+
+// rows is the table of the design, "what each folder may import", as data. It
+// holds folders that later issues bring, so that they start inside the fences.
+var rows = []row{
+	{
+		folder: "cmd/landfall", imports: []string{"internal/cli"}, process: true,
+		why: "a program is signals, an exit code and one call; everything else must be testable without a process",
+	},
+	{
+		folder: "cmd/landfall-hub", imports: []string{"hub"}, process: true,
+		tests: []string{"hub/...", "internal/hubclient", clickhouse},
+		why:   "a program is signals, an exit code and one call; its tests run it, kill it and count what it kept",
+	},
+	{
+		folder: "cmd/landfall-agent", imports: []string{"agent"}, process: true,
+		why: "a program is signals, an exit code and one call; everything else must be testable without a process",
+	},
+	{
+		folder: "cmd/landfall-engine", imports: []string{"internal/chdb"}, process: true,
+		tests: []string{"hub/engine/...", clickhouse},
+		why:   "the one program that loads libchdb, so that a crash of the library is not a crash of the hub",
+	},
+
+	{
+		folder: "internal/cli",
+		imports: []string{
+			"internal/hubclient", "internal/gitrepo", "scheduler", "dashboards",
+			"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", yaml,
+		},
+		tests: []string{"hub/..."},
+		why:   "the command line is a client of the public API; only its tests may stand up a hub",
+	},
+	{
+		folder: "internal/hubclient", imports: []string{compress}, tests: []string{"hub/..."},
+		why: "the API's client is shared by agent and command line: whatever it imports, the agent's memory pays for",
+	},
+	{
+		folder: "internal/chdb", imports: []string{purego}, tests: []string{clickhouse, "github.com/ClickHouse/ch-go"},
+		why: "libchdb behind ClickHouse's HTTP interface and nothing else; purego makes a dynamic binary, so it stays here",
+	},
+	{folder: "internal/httpserver", why: "one named job; listeners and shutdown need no library"},
+	{
+		folder: "internal/gitrepo", imports: []string{"github.com/go-git/go-git/v5"},
+		why: "one named job, one library: Git is spoken here only",
+	},
+	{
+		folder: "internal/forge", imports: []string{"github.com/google/go-github", "code.gitea.io/sdk/gitea"},
+		why: "one named job: forges are spoken to here only, one client library per provider",
+	},
+	{
+		folder: "internal/lease", imports: []string{"k8s.io/client-go", "k8s.io/apimachinery", "k8s.io/api"},
+		why: "one named job: the hub's leader election in a cluster",
+	},
+
+	{folder: "schema", pure: true, why: "the vocabulary is spoken by all, so it depends on nothing"},
+	{
+		folder: "schema/clickhouse", pure: true,
+		why: "the DDL and its names are shared with the dashboards, which must not drag a database driver along",
+	},
+
+	{
+		folder: "agent", imports: append([]string{"agent/..."}, wiring...),
+		why: "the agent reports facts; it knows neither hub nor scheduler nor dashboards, only the schema they share",
+	},
+	{
+		folder: "agent/watch", imports: []string{"k8s.io/client-go", "k8s.io/apimachinery", "k8s.io/api"},
+		why: "informers are the only code that talks to the API server",
+	},
+	{
+		folder: "agent/flux", pure: true, imports: []string{"k8s.io/apimachinery", "github.com/fluxcd"},
+		why: "reading a status is a pure function of the object: every row of the table is a test without a cluster",
+	},
+	{
+		folder: "agent/argocd", pure: true, imports: []string{"k8s.io/apimachinery"},
+		why: "reading a status is a pure function; Argo CD's own types cost three times the agent's memory budget",
+	},
+	{folder: "agent/host", imports: []string{"internal/gitrepo"}, why: "a host follows a folder of a repository and reports"},
+	{folder: "agent/outbox", imports: []string{"internal/hubclient"}, why: "what waits to be sent knows only the wire"},
+
+	{
+		folder: "hub", imports: append([]string{"hub/...", "scheduler", yaml, sync}, wiring...),
+		tests: []string{clickhouse, compress},
+		why:   "wiring: the only place that knows all parts of the hub; YAML is its configuration, errgroup its life cycle",
+	},
+	{
+		folder:  "hub/api",
+		imports: []string{chi, compress, sync, "github.com/go-json-experiment/json"},
+		tests:   []string{"hub/...", "github.com/getkin/kin-openapi", clickhouse},
+		why: "routes declare the narrow interfaces they need, so that HTTP can be tested without a database; " +
+			"go-json-experiment names the JSON pointer of a bad field, which encoding/json cannot",
+	},
+	{folder: "hub/auth", tests: []string{"hub/..."}, why: "tokens and roles know neither HTTP nor the database"},
+	{
+		folder: "hub/ingest", imports: []string{sync}, tests: []string{"hub/..."},
+		why: "group commit is about ordering and waiting; where the rows go is an interface",
+	},
+	{
+		folder: "hub/store", imports: []string{"schema/clickhouse", clickhouse}, tests: []string{"hub/..."},
+		why: "the only ClickHouse code: SQL in one place can be read, reviewed and measured in one place",
+	},
+	{
+		folder: "hub/engine", tests: []string{"hub/engine/...", clickhouse},
+		why: "supervising a child process needs no library and must not depend on what is stored in it",
+	},
+	{
+		folder: "hub/engine/enginetest", imports: []string{"hub/engine", clickhouse}, process: true, testSupport: true,
+		why: "gives tests a running engine, and the conformance suite that any ClickHouse must pass; it reads the " +
+			"environment to find a server or the library, and is linked into no program",
+	},
+	{
+		folder: "hub/compliance", pure: true,
+		why: "a false green is the worst bug: the verdict is a pure function, so that every row of its table is a test",
+	},
+	{
+		folder: "hub/gitops", imports: []string{"internal/gitrepo", "scheduler/controlplane"}, tests: []string{"hub/..."},
+		why: "mirrors and descriptors turn Git into facts; who stores them is an interface",
+	},
+	{
+		folder: "hub/control", imports: []string{"scheduler", "internal/gitrepo"}, tests: []string{"hub/..."},
+		why: "runs the scheduler for the hub: the one bridge between the two",
+	},
+	{folder: "hub/promotion", tests: []string{"hub/..."}, why: "a state machine over verdicts; it needs only their words"},
+
+	{folder: "scheduler", imports: []string{"scheduler/..."}, why: "planning is a library that runs without a hub"},
+	{
+		folder: "scheduler/controlplane", imports: []string{"sigs.k8s.io/yaml", "k8s.io/apimachinery"},
+		why: "documents become a typed model here, with file and line for every complaint",
+	},
+	{folder: "scheduler/match", pure: true, imports: []string{"scheduler/controlplane"}, why: "selection with reasons is a pure function"},
+	{folder: "scheduler/compose", pure: true, imports: []string{"scheduler/controlplane"}, why: "config with provenance is a pure function"},
+	{
+		folder: "scheduler/render", pure: true,
+		imports: []string{"scheduler/controlplane", "github.com/Masterminds/sprig/v3", "github.com/santhosh-tekuri/jsonschema/v6"},
+		why:     "templates to files is a pure function: the same plan renders the same tree",
+	},
+	{
+		folder: "scheduler/publish", imports: []string{"internal/gitrepo", "internal/forge"},
+		why: "the only part of the scheduler that writes",
+	},
+
+	{
+		folder: "dashboards", imports: []string{"schema/clickhouse", "github.com/grafana/grafana-foundation-sdk/go"},
+		why: "panels share column names with the store through schema/clickhouse and know nothing else of the hub",
+	},
+
+	{
+		folder: "examples/...", imports: []string{"internal/hubclient"}, process: true,
+		why: "an example is a user: it speaks the public API",
+	},
+	{
+		folder: "test/...", imports: []string{"any"}, process: true, testSupport: true,
+		why: "tests, generators and tools may look at everything and are linked into nothing",
+	},
+}
+
+// A fence names something that only a few folders may import, whatever their
+// rows say: it guards against a row that is widened without a thought.
+type fence struct {
+	// path is a folder of this module or a library's module path.
+	path string
+	only []string
+	// tests may import it in _test.go files besides.
+	tests []string
+	why   string
+}
+
+var fences = []fence{
+	{
+		path: clickhouse, only: []string{"hub/store", "hub/engine/enginetest", "test/..."},
+		tests: []string{"hub/...", "internal/chdb", "cmd/landfall-hub", "cmd/landfall-engine"},
+		why:   "SQL is written in hub/store and nowhere else; a second place is a second dialect",
+	},
+	{
+		path: purego, only: []string{"internal/chdb"},
+		why: "whatever links purego is a dynamic binary that shares a process with libchdb's signal handlers",
+	},
+	{
+		path: "internal/chdb", only: []string{"cmd/landfall-engine"},
+		why: "a crash of libchdb must stay a crash of the engine",
+	},
+	{
+		path: "hub", only: []string{"cmd/landfall-hub", "test/..."}, tests: []string{"internal/cli", "internal/hubclient", "hub/..."},
+		why: "only the hub's program wires the hub; everyone else is its client",
+	},
+}
+
+// A wall stands between two parts, in both code and tests, however many
+// packages lie between: from never reaches to.
+type wall struct{ from, to, why string }
+
+var walls = []wall{
+	{"agent/...", "hub/...", "agent and hub are released apart; only the schema and the wire join them"},
+	{"agent/...", "scheduler/...", "the agent reports what is; what should be is not its business"},
+	{"agent/...", "dashboards/...", "the agent knows nothing of how its facts are shown"},
+	{"scheduler/...", "hub/...", "planning is a library that runs without a hub"},
+	{"scheduler/...", "agent/...", "planning reads Git, never a cluster"},
+	{"scheduler/...", "dashboards/...", "planning knows nothing of how its work is shown"},
+	{"dashboards/...", "hub/...", "dashboards share names through schema/clickhouse, not code"},
+	{"dashboards/...", "agent/...", "dashboards read tables, not agents"},
+	{"dashboards/...", "scheduler/...", "dashboards read tables, not plans"},
+	{"hub/...", "agent/...", "the hub hears agents over the wire only"},
+	{"hub/...", "dashboards/...", "generated dashboards are data to the hub"},
+}
+
+// static programs must not link a library that needs the dynamic loader, also
+// not through a library of a library.
+var static = []struct{ program, mustNotLink, why string }{
+	{"cmd/landfall-hub", purego, "the hub is a static binary"},
+	{"cmd/landfall", purego, "the command line is a static binary"},
+	{"cmd/landfall-agent", purego, "the agent is a static binary"},
+	{"cmd/landfall", clickhouse, "the command line is a client of the hub, not of its database"},
+	{"cmd/landfall-agent", clickhouse, "the agent is a client of the hub, not of its database"},
+}
