@@ -1,0 +1,228 @@
+-- Current state: what every reconciler says now, in three kinds of row that one
+-- INSERT writes as one part, so that a reader sees all of a report or nothing.
+--
+--   reconciler    one per reconciler; its endpoint columns are empty, so that
+--                 nothing mutable is in its key
+--   subscription  one per (endpoint, reconciler): what a gate looks up; moving a
+--                 reconciler writes a row with deleted = 1 under its old key
+--   cluster       one per cluster: the position in its agent's stream, what
+--                 cannot be listed, and whose children have not settled
+CREATE TABLE IF NOT EXISTS {{.Local "current"}}{{.OnCluster}}
+(
+    row                 Enum8('reconciler' = 1, 'subscription' = 2, 'cluster' = 3),
+    repo                LowCardinality(String),
+    ref                 LowCardinality(String),
+    path                LowCardinality(String),
+    cluster             String,
+    kind                LowCardinality(String),
+    namespace           LowCardinality(String),
+    name                String,
+
+    version             UInt64 CODEC(Delta, ZSTD(1)),
+    deleted             UInt8,
+    received_at         DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+    observed_at         DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+
+    -- reconciler and subscription
+    destination         LowCardinality(String),
+    status              LowCardinality(String),
+    reason              LowCardinality(String),
+    message             String CODEC(ZSTD(1)),
+    since               DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+    applied_commit      String CODEC(ZSTD(1)),
+    attempted_commit    String CODEC(ZSTD(1)),
+    revision            String CODEC(ZSTD(1)),
+    source_error        String CODEC(ZSTD(1)),
+    drifted             UInt8,
+    owner_kind          LowCardinality(String),
+    owner_namespace     LowCardinality(String),
+    owner_name          String,
+    settled             UInt8,
+    aging_since         DateTime64(3, 'UTC'),
+
+    -- subscription: the commits that were applied, oldest first, and when each
+    -- succeeded first, and first since it last failed
+    run_commits         Array(LowCardinality(String)),
+    run_success         Array(DateTime64(3, 'UTC')),
+    run_steady          Array(DateTime64(3, 'UTC')),
+    run_failed          Array(UInt8),
+
+    -- reconciler
+    sources             Array(Tuple(type LowCardinality(String), url String, ref String, path String)),
+    attempted           Array(String),
+    applied             Array(String),
+    origin              Array(String),
+    source_revision     String,
+    health              LowCardinality(String),
+    suspended           UInt8,
+    digest              FixedString(16),
+    latch               String CODEC(ZSTD(1)),
+
+    -- cluster
+    state_digest        FixedString(16),
+    unlisted_kinds      Array(LowCardinality(String)),
+    snapshot_start      UInt64,
+    snapshot_part       UInt32,
+    snapshot_parts      UInt32,
+    snapshot_kinds      Array(LowCardinality(String)),
+    agent_version       LowCardinality(String),
+    blocked             String CODEC(ZSTD(1))
+)
+ENGINE = {{.Engine "ReplacingMergeTree" "version, deleted"}}
+ORDER BY (row, repo, ref, path, cluster, kind, namespace, name)
+SETTINGS index_granularity = 2048, non_replicated_deduplication_window = 1000;
+
+{{.Distributed "current" "cityHash64(cluster)"}}
+
+-- History: one row per reported change of a reconciler. A report that is sent
+-- again after a crash has the same key, and FINAL counts it once.
+CREATE TABLE IF NOT EXISTS {{.Local "history"}}{{.OnCluster}}
+(
+    repo                LowCardinality(String),
+    ref                 LowCardinality(String),
+    path                LowCardinality(String),
+    cluster             LowCardinality(String),
+    kind                LowCardinality(String),
+    namespace           LowCardinality(String),
+    name                String,
+    epoch               UInt32 CODEC(Delta, ZSTD(1)),
+    sequence            UInt64 CODEC(Delta, ZSTD(1)),
+
+    observed_at         DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    received_at         DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    change              Enum8('reported' = 1, 'removed' = 2, 'late' = 3),
+    destination         LowCardinality(String),
+    status              LowCardinality(String),
+    reason              LowCardinality(String),
+    message             String CODEC(ZSTD(1)),
+    applied_commit      String CODEC(ZSTD(1)),
+    attempted_commit    String CODEC(ZSTD(1)),
+    sources             Array(Tuple(type LowCardinality(String), url String, ref String, path String)),
+    attempted           Array(String) CODEC(ZSTD(1)),
+    applied             Array(String) CODEC(ZSTD(1)),
+    origin              Array(String) CODEC(ZSTD(1)),
+    source_revision     String CODEC(ZSTD(1)),
+    source_error        String CODEC(ZSTD(1)),
+    health              LowCardinality(String),
+    suspended           UInt8,
+    drifted             UInt8,
+    owner_kind          LowCardinality(String),
+    owner_namespace     LowCardinality(String),
+    owner_name          String
+)
+ENGINE = {{.Engine "ReplacingMergeTree" "received_at"}}
+PARTITION BY toYYYYMM(received_at)
+ORDER BY (repo, ref, path, cluster, kind, namespace, name, epoch, sequence)
+TTL toDateTime(received_at) + INTERVAL {{.HistoryDays}} DAY
+SETTINGS non_replicated_deduplication_window = 1000;
+
+{{.Distributed "history" "cityHash64(cluster)"}}
+
+-- Reports: which messages are stored, so that a late one is told from a repeated one.
+CREATE TABLE IF NOT EXISTS {{.Local "reports"}}{{.OnCluster}}
+(
+    cluster             LowCardinality(String),
+    epoch               UInt32,
+    sequence            UInt64,
+    received_at         DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    observed_at         DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    mode                Enum8('snapshot' = 1, 'delta' = 2),
+    reconcilers         UInt32,
+    removed             UInt32,
+    agent_version       LowCardinality(String)
+)
+ENGINE = {{.Engine "ReplacingMergeTree" "received_at"}}
+ORDER BY (cluster, epoch, sequence)
+TTL toDateTime(received_at) + INTERVAL 30 DAY
+SETTINGS non_replicated_deduplication_window = 1000;
+
+{{.Distributed "reports" "cityHash64(cluster)"}}
+
+-- Clusters: registrations and decommissions; the newest version holds.
+CREATE TABLE IF NOT EXISTS {{.Local "clusters"}}{{.OnCluster}}
+(
+    cluster             String,
+    version             UInt64,
+    epoch               UInt32,
+    decommissioned      UInt8,
+    kind                LowCardinality(String),
+    labels              Map(String, String),
+    memberships         Array(Tuple(environment String, cluster_type String)),
+    reports_for         Array(String),
+    heartbeat_ms        UInt64,
+    agent_version       LowCardinality(String),
+    registered_at       DateTime64(3, 'UTC'),
+    nonce               UInt64
+)
+ENGINE = {{.Engine "ReplacingMergeTree" "version"}}
+ORDER BY (cluster, epoch, nonce);
+
+{{.Distributed "clusters" "cityHash64(cluster)"}}
+
+-- Heartbeats: when the current agent of a cluster was last heard of.
+CREATE TABLE IF NOT EXISTS {{.Local "heartbeats"}}{{.OnCluster}}
+(
+    cluster             String,
+    epoch               UInt32,
+    received_at         DateTime64(3, 'UTC')
+)
+ENGINE = {{.Engine "ReplacingMergeTree" "received_at"}}
+ORDER BY cluster;
+
+{{.Distributed "heartbeats" "cityHash64(cluster)"}}
+
+-- Tokens, by their hash.
+CREATE TABLE IF NOT EXISTS {{.Local "tokens"}}{{.OnCluster}}
+(
+    id                  String,
+    version             UInt64,
+    name                String,
+    role                LowCardinality(String),
+    cluster             String,
+    hash                FixedString(32),
+    created_at          DateTime64(3, 'UTC'),
+    revoked             UInt8
+)
+ENGINE = {{.Engine "ReplacingMergeTree" "version"}}
+ORDER BY id;
+
+{{.Distributed "tokens" "cityHash64(id)"}}
+
+-- Gates: what is kept between two questions about one commit. Any number of
+-- hubs may write; the earliest question and the highest count hold.
+CREATE TABLE IF NOT EXISTS {{.Local "gates"}}{{.OnCluster}}
+(
+    repo                String,
+    ref                 String,
+    path                String,
+    commit              String,
+    policy              String,
+    first_asked         SimpleAggregateFunction(min, DateTime64(3, 'UTC')),
+    highest             SimpleAggregateFunction(max, UInt64),
+    rose_at             SimpleAggregateFunction(max, DateTime64(3, 'UTC')),
+    touched_at          SimpleAggregateFunction(max, DateTime64(3, 'UTC'))
+)
+ENGINE = {{.Engine "AggregatingMergeTree" ""}}
+ORDER BY (repo, ref, path, commit, policy)
+TTL toDateTime(touched_at) + INTERVAL 400 DAY;
+
+{{.Distributed "gates" "cityHash64(repo, commit)"}}
+
+-- Memberships: a row per place of a cluster, for people's queries.
+CREATE VIEW IF NOT EXISTS memberships{{.OnCluster}} AS
+SELECT cluster, m.1 AS environment, m.2 AS cluster_type
+FROM
+(
+    SELECT cluster, argMax(tuple(memberships, decommissioned), version) AS newest
+    FROM clusters GROUP BY cluster
+)
+ARRAY JOIN newest.1 AS m
+WHERE newest.2 = 0;
+
+-- Reconcilers: the current state for people's queries, without the machinery.
+CREATE VIEW IF NOT EXISTS reconcilers{{.OnCluster}} AS
+SELECT cluster, kind, namespace, name, destination, status, reason, message, since, applied_commit, attempted_commit,
+       sources, attempted, applied, origin, source_revision, source_error, health, suspended, drifted,
+       owner_kind, owner_namespace, owner_name, observed_at, received_at
+FROM current FINAL
+WHERE row = 'reconciler';
