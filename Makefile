@@ -10,7 +10,7 @@ PROGRAMS := $(notdir $(wildcard cmd/*))
 
 # Everything that is built or fetched once and kept lies outside the clone, so
 # that a fresh clone on the same machine is quick.
-CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/landfall
+CACHE := $(or $(LANDFALL_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/landfall)
 GOLANGCI_VERSION := $(shell awk '$$1 == "github.com/golangci/golangci-lint/v2" {print $$2}' test/tools/go.mod)
 BENCHSTAT_VERSION := $(shell awk '$$1 == "golang.org/x/perf" {print $$2}' test/tools/go.mod)
 GOLANGCI := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)-$(shell go env GOVERSION)

@@ -163,6 +163,16 @@ func TestRulesOnTheRealTable(t *testing.T) {
 			file:   "hub/compliance/a.go", src: `package compliance; import _ "context"`,
 			check: checkPure, want: "may not import context",
 		},
+		"files in a pure package": {
+			reason: "what is on the disk is not an argument",
+			file:   "hub/compliance/a.go", src: `package compliance; import _ "io/fs"`,
+			check: checkPure, want: "may not import io/fs",
+		},
+		"files that a row allows": {
+			reason: "what is embedded is fixed when it is built",
+			file:   "schema/clickhouse/a.go", src: `package clickhouse; import _ "io/fs"`,
+			check: checkPure,
+		},
 		"context in a pure package's test": {
 			reason: "purity is about the code",
 			file:   "hub/compliance/a_test.go", src: `package compliance; import _ "context"`,
