@@ -6,7 +6,6 @@ SHELL := bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
-PROGRAMS := $(notdir $(wildcard cmd/*))
 
 # Everything that is built or fetched once and kept lies outside the clone, so
 # that a fresh clone on the same machine is quick.
@@ -32,9 +31,7 @@ help: ## show what can be made
 .PHONY: build
 build: ## build every program into bin/, and bring the ClickHouse library (needs npm)
 	mkdir -p bin
-	for program in $(PROGRAMS); do \
-		CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/$$program ./cmd/$$program; \
-	done
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 	scripts/fetch-chdb
 
 .PHONY: run
