@@ -52,7 +52,7 @@ endif
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (1m)
-	for file in $$(grep -rlE '^func Fuzz[A-Z]' --include='*_test.go' --exclude-dir='.*' . | sort); do \
+	for file in $$(grep -rlE '^func Fuzz[A-Z]' --include='*_test.go' --exclude-dir='.?*' . | sort); do \
 		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+)\(.*/\1/p' $$file); do \
 			echo "$$target in $$(dirname $$file)"; \
 			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$(dirname $$file); \
