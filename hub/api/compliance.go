@@ -1,0 +1,141 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/landfall-hub/landfall/schema"
+)
+
+const (
+	// maxWait is the longest long poll.
+	maxWait = 5 * time.Minute
+	// writeTimeout is how long a client may take to read a verdict.
+	writeTimeout = 30 * time.Second
+)
+
+// compliance serves GET /compliance. With wait it answers at once when the
+// verdict is final, else when it changes or the time is over.
+func (a *API) compliance(w http.ResponseWriter, r *http.Request) error {
+	p, err := parseParameters(r, append([]string{"repo", "ref", "path", "commit", "wait"}, schema.PolicyFields()...)...)
+	if err != nil {
+		return err
+	}
+	q, err := question(p)
+	if err != nil {
+		return err
+	}
+	wait, err := p.wait()
+	if err != nil {
+		return err
+	}
+	v, err := a.gate.Ask(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	if wait > 0 && !v.State.Final() {
+		if v, err = a.waitFor(w, r, q, v, wait); err != nil {
+			return err
+		}
+	}
+	return a.answer(w, r, http.StatusOK, v)
+}
+
+func (a *API) waitFor(w http.ResponseWriter, r *http.Request, q schema.Question, seen schema.Verdict, wait time.Duration) (schema.Verdict, error) {
+	done, err := a.startWaiting()
+	if err != nil {
+		return schema.Verdict{}, err
+	}
+	defer done()
+	extendWriting(w, wait+writeTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), wait)
+	defer cancel()
+	return a.gate.Next(ctx, q, seen)
+}
+
+// startWaiting counts a long poll or stream; done ends it.
+func (a *API) startWaiting() (done func(), err error) {
+	if !a.waiting.TryAcquire(1) {
+		return nil, refuse(schema.CodeOverloaded, "too many clients wait for verdicts; ask again later, or without wait")
+	}
+	a.metrics.waiting.Inc()
+	return func() {
+		a.metrics.waiting.Dec()
+		a.waiting.Release(1)
+	}, nil
+}
+
+// extendWriting moves the server's deadline for writing the answer; a server
+// without one, and a test's recorder, do not need it.
+func extendWriting(w http.ResponseWriter, d time.Duration) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
+}
+
+func (p parameters) wait() (time.Duration, error) {
+	text, given := p["wait"]
+	if !given {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > maxWait {
+		return 0, blame(schema.CodeInvalidParameter, "wait", "wait is a duration like 30s, from 0s to %s, not %q", schema.Duration(maxWait), shorten(text, 100))
+	}
+	return d, nil
+}
+
+// question makes the question of a query's parameters.
+func question(p parameters) (schema.Question, error) {
+	q := schema.Question{Repo: p["repo"], Ref: p["ref"], Path: p["path"], Commit: p["commit"], Policy: schema.DefaultPolicy()}
+	if q.Repo == "" {
+		return q, blame(schema.CodeInvalidParameter, "repo", "it is missing; write the repository's URL")
+	}
+	if q.Commit == "" {
+		return q, blame(schema.CodeInvalidParameter, "commit", "it is missing; write a full commit id")
+	}
+	var err error
+	q.Endpoint, err = schema.NewEndpoint(q.Repo, q.Ref, q.Path)
+	switch {
+	case errors.Is(err, schema.ErrInvalidRepo):
+		return q, blame(schema.CodeInvalidRepo, "repo", "%v", err)
+	case errors.Is(err, schema.ErrInvalidRef):
+		return q, blame(schema.CodeInvalidRef, "ref", "%v", err)
+	case err != nil:
+		return q, blame(schema.CodeInvalidPath, "path", "%v", err)
+	}
+	q.Repo = schema.StripUserInfo(q.Repo)
+	if !schema.IsCommit(q.Commit) {
+		return q, blame(schema.CodeInvalidCommit, "commit", "a commit is named by its full id of 40 or 64 hex digits, never shortened; this is %q", shorten(q.Commit, 100))
+	}
+	q.ID = strings.ToLower(q.Commit)
+	for _, field := range schema.PolicyFields() {
+		text, given := p[field]
+		if !given {
+			continue
+		}
+		if err := q.Policy.Set(field, text); err != nil {
+			return q, blame(schema.CodeInvalidParameter, field, "%v", err)
+		}
+	}
+	q.Mandatory, err = mandatory(q.Policy.Mandatory)
+	return q, err
+}
+
+// mandatory parses a label selector; nil for an empty one.
+func mandatory(text string) (func(map[string]string) bool, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	selector, err := labels.Parse(text)
+	if err != nil {
+		return nil, blame(schema.CodeInvalidParameter, "mandatory", "it is a label selector like region=eu,tier in (a,b): %v", err)
+	}
+	if selector.Empty() {
+		return nil, nil
+	}
+	return func(set map[string]string) bool { return selector.Matches(labels.Set(set)) }, nil
+}
