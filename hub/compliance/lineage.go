@@ -1,0 +1,90 @@
+package compliance
+
+// lineage answers questions about the commit that is judged. It remembers each
+// answer, because a fleet stands at few distinct commits and the graph may be
+// slow.
+type lineage struct {
+	graph  Graph
+	commit string
+
+	relations map[string]Relation
+	reversals map[place]bool
+	untouched map[place]bool
+
+	parent      string
+	hasParent   bool
+	parentAsked bool
+}
+
+// place is a folder at a commit.
+type place struct{ commit, folder string }
+
+func newLineage(g Graph, commit string) lineage {
+	return lineage{
+		graph: g, commit: commit,
+		relations: map[string]Relation{}, reversals: map[place]bool{}, untouched: map[place]bool{},
+	}
+}
+
+// relation says how a commit stands to the one that is judged. A commit that
+// the graph does not know is still the same as itself.
+func (l *lineage) relation(commit string) Relation {
+	if commit == l.commit {
+		return Same
+	}
+	if commit == "" {
+		return Unknown
+	}
+	r, ok := l.relations[commit]
+	if !ok {
+		r = l.graph.Relate(commit, l.commit)
+		l.relations[commit] = r
+	}
+	return r
+}
+
+// reaches reports whether a commit is the one that is judged or comes after it.
+func (l *lineage) reaches(commit string) bool { return l.relation(commit).reached() }
+
+func (r Relation) reached() bool { return r == Same || r == Descendant }
+
+// reverted reports whether the folder at a later commit is again as it was
+// before the judged commit changed it. What cannot be told is no reversal.
+func (l *lineage) reverted(commit, folder string) bool {
+	at := place{commit, folder}
+	back, ok := l.reversals[at]
+	if !ok {
+		back = l.isReversal(commit, []string{folder})
+		l.reversals[at] = back
+	}
+	return back
+}
+
+func (l *lineage) isReversal(commit string, folders []string) bool {
+	if !l.parentAsked {
+		l.parent, l.hasParent = l.graph.FirstParent(l.commit)
+		l.parentAsked = true
+	}
+	if !l.hasParent {
+		return false
+	}
+	if same, ok := l.graph.SameTrees(l.commit, l.parent, folders); !ok || same {
+		return false // the commit did not touch the folder: nothing to undo
+	}
+	same, ok := l.graph.SameTrees(commit, l.parent, folders)
+	return ok && same
+}
+
+// sameFolder reports whether the folder is known to be the same at a commit
+// and at the judged one.
+func (l *lineage) sameFolder(commit, folder string) bool {
+	at := place{commit, folder}
+	same, ok := l.untouched[at]
+	if !ok {
+		var known bool
+		same, known = l.graph.SameTrees(commit, l.commit, []string{folder})
+		same = same && known
+		l.untouched[at] = same
+	}
+	return same
+}
