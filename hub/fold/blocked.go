@@ -57,7 +57,7 @@ func (s *State) blocked() []compliance.Blocked {
 	for _, b := range found {
 		list = append(list, *b)
 	}
-	slices.SortFunc(list, func(a, b Blocked) int {
+	slices.SortFunc(list, func(a, b compliance.Blocked) int {
 		return cmp.Or(a.Owner.Compare(b.Owner), cmp.Compare(a.Repo, b.Repo), cmp.Compare(a.Ref, b.Ref))
 	})
 	return list

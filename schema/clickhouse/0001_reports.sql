@@ -48,7 +48,7 @@ CREATE TABLE IF NOT EXISTS {{.Local "current"}}{{.OnCluster}}
     run_failed          Array(UInt8),
 
     -- reconciler
-    sources             Array(Tuple(type LowCardinality(String), url String, ref String, path String)),
+    sources             Nested(type LowCardinality(String), url LowCardinality(String), ref LowCardinality(String), path LowCardinality(String)),
     attempted           Array(String),
     applied             Array(String),
     origin              Array(String),
@@ -97,7 +97,7 @@ CREATE TABLE IF NOT EXISTS {{.Local "history"}}{{.OnCluster}}
     message             String CODEC(ZSTD(1)),
     applied_commit      String CODEC(ZSTD(1)),
     attempted_commit    String CODEC(ZSTD(1)),
-    sources             Array(Tuple(type LowCardinality(String), url String, ref String, path String)),
+    sources             Nested(type LowCardinality(String), url LowCardinality(String), ref LowCardinality(String), path LowCardinality(String)),
     attempted           Array(String) CODEC(ZSTD(1)),
     applied             Array(String) CODEC(ZSTD(1)),
     origin              Array(String) CODEC(ZSTD(1)),
@@ -147,7 +147,7 @@ CREATE TABLE IF NOT EXISTS {{.Local "clusters"}}{{.OnCluster}}
     decommissioned      UInt8,
     kind                LowCardinality(String),
     labels              Map(String, String),
-    memberships         Array(Tuple(environment String, cluster_type String)),
+    memberships         Nested(environment LowCardinality(String), cluster_type LowCardinality(String)),
     reports_for         Array(String),
     heartbeat_ms        UInt64,
     agent_version       LowCardinality(String),
@@ -210,19 +210,19 @@ TTL toDateTime(touched_at) + INTERVAL 400 DAY;
 
 -- Memberships: a row per place of a cluster, for people's queries.
 CREATE VIEW IF NOT EXISTS memberships{{.OnCluster}} AS
-SELECT cluster, m.1 AS environment, m.2 AS cluster_type
+SELECT cluster, environment, cluster_type
 FROM
 (
-    SELECT cluster, argMax(tuple(memberships, decommissioned), version) AS newest
+    SELECT cluster, argMax(tuple(decommissioned, memberships.environment, memberships.cluster_type), version) AS newest
     FROM clusters GROUP BY cluster
 )
-ARRAY JOIN newest.1 AS m
-WHERE newest.2 = 0;
+ARRAY JOIN newest.2 AS environment, newest.3 AS cluster_type
+WHERE newest.1 = 0;
 
 -- Reconcilers: the current state for people's queries, without the machinery.
 CREATE VIEW IF NOT EXISTS reconcilers{{.OnCluster}} AS
 SELECT cluster, kind, namespace, name, destination, status, reason, message, since, applied_commit, attempted_commit,
-       sources, attempted, applied, origin, source_revision, source_error, health, suspended, drifted,
+       sources.type, sources.url, sources.ref, sources.path, attempted, applied, origin, source_revision, source_error, health, suspended, drifted,
        owner_kind, owner_namespace, owner_name, observed_at, received_at
 FROM current FINAL
 WHERE row = 'reconciler';

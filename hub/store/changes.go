@@ -1,0 +1,203 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/landfall-hub/landfall/hub/fold"
+	"github.com/landfall-hub/landfall/schema"
+	tables "github.com/landfall-hub/landfall/schema/clickhouse"
+)
+
+// Write stores what a batch of messages changed. History comes first, then the
+// current state of all of them as one part, then the record of the messages: a
+// batch that was cut off in between is written to its end by sending its
+// messages again. The token names the batch; a second Write of the same batch
+// with the same token stores nothing twice.
+func (s *Store) Write(ctx context.Context, token string, batch []fold.Changes) error {
+	h := historyRows(batch)
+	if err := s.insert(ctx, tables.History, token, len(h), historyColumns(h)); err != nil {
+		return err
+	}
+	c := currentRows(batch)
+	if err := s.insert(ctx, tables.Current, token, len(c), currentColumns(c)); err != nil {
+		return err
+	}
+	r := reportRows(batch)
+	return s.insert(ctx, tables.Reports, token, len(r), reportColumns(r))
+}
+
+// ReportSeen says whether a message of the cluster is stored.
+func (s *Store) ReportSeen(ctx context.Context, cluster string, epoch, sequence uint64) (bool, error) {
+	var n uint64
+	err := s.query(ctx, "reports",
+		"SELECT count() FROM {db}.reports WHERE cluster = {cluster:String} AND epoch = {epoch:UInt32} AND sequence = {sequence:UInt64}",
+		scanInto(&n), named("cluster", cluster), named("epoch", epoch), named("sequence", sequence))
+	return n > 0, err
+}
+
+// historyRow is a row of the table history.
+type historyRow struct {
+	endpoint  schema.Endpoint
+	cluster   string
+	r         *schema.Reconciler
+	epoch     uint64
+	sequence  uint64
+	observed  time.Time
+	received  time.Time
+	change    string
+	source    int
+	sourceSet sourceSet
+}
+
+func historyRows(batch []fold.Changes) []historyRow {
+	var rows []historyRow
+	for i := range batch {
+		c := &batch[i]
+		change := "reported"
+		if c.Late {
+			change = "late"
+		}
+		for j := range c.Upserts {
+			if u := &c.Upserts[j]; u.Changed {
+				rows = append(rows, newHistoryRow(c, u.Reconciler, change))
+			}
+		}
+		for _, gone := range c.Removals {
+			row := newHistoryRow(c, &schema.Reconciler{Kind: gone.Ref.Kind, Namespace: gone.Ref.Namespace, Name: gone.Ref.Name}, "removed")
+			if len(gone.Endpoints) > 0 {
+				row.endpoint = gone.Endpoints[0].Value()
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+func newHistoryRow(c *fold.Changes, r *schema.Reconciler, change string) historyRow {
+	row := historyRow{
+		cluster: c.Cluster, r: r, change: change, received: c.ReceivedAt, observed: c.ReceivedAt,
+		epoch: c.Position.Epoch, sequence: c.Position.Sequence, source: mainSource(r), sourceSet: newSourceSet(r.Sources),
+	}
+	if c.Report != nil {
+		row.epoch, row.sequence, row.observed = c.Report.Epoch, c.Report.Sequence, c.Report.ObservedAt
+	}
+	if !r.ObservedAt.IsZero() {
+		row.observed = r.ObservedAt
+	}
+	if len(r.Sources) > 0 {
+		row.endpoint, _ = r.Sources[row.source].Endpoint() //nolint:errcheck // it was valid when it came in
+	}
+	return row
+}
+
+func historyColumns(rows []historyRow) columnsOf {
+	c := columnsOf{
+		"repo":             pick(rows, func(h *historyRow) string { return h.endpoint.Repo }),
+		"ref":              pick(rows, func(h *historyRow) string { return h.endpoint.Ref }),
+		"path":             pick(rows, func(h *historyRow) string { return h.endpoint.Path }),
+		"cluster":          pick(rows, func(h *historyRow) string { return h.cluster }),
+		"kind":             pick(rows, func(h *historyRow) string { return h.r.Kind }),
+		"namespace":        pick(rows, func(h *historyRow) string { return h.r.Namespace }),
+		"name":             pick(rows, func(h *historyRow) string { return h.r.Name }),
+		"epoch":            pick(rows, func(h *historyRow) uint32 { return uint32(h.epoch) }), //nolint:gosec // at most MaxEpoch
+		"sequence":         pick(rows, func(h *historyRow) uint64 { return h.sequence }),
+		"observed_at":      pick(rows, func(h *historyRow) int64 { return stored(h.observed) }),
+		"received_at":      pick(rows, func(h *historyRow) int64 { return stored(h.received) }),
+		"change":           pick(rows, func(h *historyRow) string { return h.change }),
+		"destination":      pick(rows, func(h *historyRow) string { return destination(h.cluster, h.r) }),
+		"status":           pick(rows, func(h *historyRow) string { return string(h.r.Status) }),
+		"reason":           pick(rows, func(h *historyRow) string { return h.r.Reason }),
+		"message":          pick(rows, func(h *historyRow) string { return h.r.Message }),
+		"applied_commit":   pick(rows, func(h *historyRow) string { return h.r.AppliedCommit(h.source) }),
+		"attempted_commit": pick(rows, func(h *historyRow) string { return h.r.AttemptedCommit(h.source) }),
+		"attempted":        pick(rows, func(h *historyRow) []string { return h.r.Attempted }),
+		"applied":          pick(rows, func(h *historyRow) []string { return h.r.Applied }),
+		"origin":           pick(rows, func(h *historyRow) []string { return h.r.Origin }),
+		"source_revision":  pick(rows, func(h *historyRow) string { return h.r.SourceRevision }),
+		"source_error":     pick(rows, func(h *historyRow) string { return h.r.SourceError }),
+		"health":           pick(rows, func(h *historyRow) string { return h.r.Health }),
+		"suspended":        pick(rows, func(h *historyRow) uint8 { return flag(h.r.Suspended) }),
+		"drifted":          pick(rows, func(h *historyRow) uint8 { return flag(h.r.Drifted) }),
+		"owner_kind":       pick(rows, func(h *historyRow) string { return ownerOf(h.r).Kind }),
+		"owner_namespace":  pick(rows, func(h *historyRow) string { return ownerOf(h.r).Namespace }),
+		"owner_name":       pick(rows, func(h *historyRow) string { return ownerOf(h.r).Name }),
+	}
+	sourceColumns(c, rows, func(h *historyRow) sourceSet { return h.sourceSet })
+	return c
+}
+
+// sourceSet is a reconciler's sources as the nested column has them.
+type sourceSet struct{ types, urls, refs, paths []string }
+
+func newSourceSet(sources []schema.Source) sourceSet {
+	n := len(sources)
+	all := make([]string, 4*n)
+	for i := range sources {
+		all[i], all[n+i], all[2*n+i], all[3*n+i] = string(sources[i].Type), sources[i].URL, sources[i].Ref, sources[i].Path
+	}
+	return sourceSet{types: all[:n:n], urls: all[n : 2*n : 2*n], refs: all[2*n : 3*n : 3*n], paths: all[3*n:]}
+}
+
+func sourceColumns[R any](c columnsOf, rows []R, set func(*R) sourceSet) {
+	c["sources.type"] = pick(rows, func(r *R) []string { return set(r).types })
+	c["sources.url"] = pick(rows, func(r *R) []string { return set(r).urls })
+	c["sources.ref"] = pick(rows, func(r *R) []string { return set(r).refs })
+	c["sources.path"] = pick(rows, func(r *R) []string { return set(r).paths })
+}
+
+// mainSource returns the index of the source that stands for a reconciler
+// where there is room for one: the first Git one, else the first.
+func mainSource(r *schema.Reconciler) int {
+	for i := range r.Sources {
+		if r.Sources[i].Type == schema.SourceGit {
+			return i
+		}
+	}
+	return 0
+}
+
+func destination(reporter string, r *schema.Reconciler) string {
+	if r.Cluster != "" {
+		return r.Cluster
+	}
+	return reporter
+}
+
+func ownerOf(r *schema.Reconciler) schema.ObjectRef {
+	if r.Owner == nil {
+		return schema.ObjectRef{}
+	}
+	return *r.Owner
+}
+
+// reportRow is a row of the table reports.
+type reportRow struct {
+	cluster  string
+	r        *schema.Report
+	received time.Time
+}
+
+func reportRows(batch []fold.Changes) []reportRow {
+	var rows []reportRow
+	for i := range batch {
+		if c := &batch[i]; c.Report != nil {
+			rows = append(rows, reportRow{cluster: c.Cluster, r: c.Report, received: c.ReceivedAt})
+		}
+	}
+	return rows
+}
+
+func reportColumns(rows []reportRow) columnsOf {
+	return columnsOf{
+		"cluster":       pick(rows, func(r *reportRow) string { return r.cluster }),
+		"epoch":         pick(rows, func(r *reportRow) uint32 { return uint32(r.r.Epoch) }), //nolint:gosec // at most MaxEpoch
+		"sequence":      pick(rows, func(r *reportRow) uint64 { return r.r.Sequence }),
+		"received_at":   pick(rows, func(r *reportRow) int64 { return stored(r.received) }),
+		"observed_at":   pick(rows, func(r *reportRow) int64 { return stored(r.r.ObservedAt) }),
+		"mode":          pick(rows, func(r *reportRow) string { return string(r.r.Mode) }),
+		"reconcilers":   pick(rows, func(r *reportRow) uint32 { return uint32(len(r.r.Reconcilers)) }), //nolint:gosec // bounded by the body
+		"removed":       pick(rows, func(r *reportRow) uint32 { return uint32(len(r.r.Removed)) }),     //nolint:gosec // bounded by the body
+		"agent_version": pick(rows, func(r *reportRow) string { return r.r.Agent.Version }),
+	}
+}

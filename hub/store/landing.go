@@ -1,0 +1,225 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/landfall-hub/landfall/hub/compliance"
+	"github.com/landfall-hub/landfall/hub/fold"
+	"github.com/landfall-hub/landfall/schema"
+)
+
+// Landing is what is stored about a question: who reads the endpoint, and what
+// stands in the way on their clusters.
+type Landing struct {
+	// Subscribers have their Reporter set, as far as Clusters goes, and their
+	// Destination not.
+	Subscribers []compliance.Subscriber
+	// Clusters are the reporting ones by name: only Name, UnlistedKinds and
+	// Blocked are set.
+	Clusters   map[string]*compliance.Cluster
+	NearMisses []schema.NearMiss
+}
+
+// Landing looks up an endpoint. A reconciler of the same repository and ref
+// that is outside the path is in it only if it is owned and not simply
+// compliant at the commit: it may be a child.
+func (s *Store) Landing(ctx context.Context, e schema.Endpoint, commit string) (Landing, error) {
+	l := Landing{Clusters: map[string]*compliance.Cluster{}}
+	if err := s.subscribers(ctx, e, commit, &l); err != nil {
+		return l, err
+	}
+	// After the subscribers: what a child's owner said is never newer here than
+	// what the child said.
+	if err := s.troubles(ctx, &l); err != nil {
+		return l, err
+	}
+	return l, s.nearMisses(ctx, e, &l)
+}
+
+func (s *Store) subscribers(ctx context.Context, e schema.Endpoint, commit string, l *Landing) error {
+	within := ""
+	if e.Path != "" {
+		within = ` AND (path = {path:String} OR startsWith(path, {below:String})
+			OR owner_name != '' AND NOT (status = 'success' AND applied_commit = {commit:String}))`
+	}
+	// Where the asked commit is the one that runs, its own run says it all.
+	return s.query(ctx, "subscribers", `
+		SELECT cluster, kind, namespace, name, path, destination, status, reason,
+		       if(status = 'success', '', message), source_error, applied_commit, attempted_commit, revision,
+		       owner_kind, owner_namespace, owner_name, aging_since,
+		       if(applied_commit = {commit:String}, -1, -8) AS runs,
+		       arraySlice(run_commits, runs), arraySlice(run_success, runs), arraySlice(run_steady, runs), arraySlice(run_failed, runs)
+		FROM {db}.current FINAL
+		WHERE row = 'subscription' AND repo = {repo:String} AND ref = {ref:String}`+within+`
+		ORDER BY path, cluster, kind, namespace, name`,
+		l.scanSubscriber(e), named("repo", e.Repo), named("ref", e.Ref), named("path", e.Path), named("below", below(e.Path)), named("commit", commit))
+}
+
+// below is what every path below p begins with.
+func below(p string) string {
+	if p == "" {
+		return ""
+	}
+	return p + "/"
+}
+
+// scanSubscriber gathers rows into subscribers: several paths of one
+// reconciler are sources of one.
+func (l *Landing) scanSubscriber(e schema.Endpoint) func(driver.Rows) error {
+	type key struct {
+		cluster string
+		ref     schema.ObjectRef
+	}
+	index := map[key]int{}
+	return func(r driver.Rows) error {
+		var (
+			sub             compliance.Subscriber
+			src             compliance.Source
+			cluster, status string
+			owner           schema.ObjectRef
+			aging           time.Time
+			n               int8
+			commits         []string
+			success, steady []time.Time
+			failed          []uint8
+		)
+		err := r.Scan(&cluster, &sub.Ref.Kind, &sub.Ref.Namespace, &sub.Ref.Name, &src.Path, &sub.DestinationName, &status, &sub.Reason,
+			&sub.Message, &sub.SourceError, &src.Applied, &src.Attempted, &sub.Revision,
+			&owner.Kind, &owner.Namespace, &owner.Name, &aging, &n, &commits, &success, &steady, &failed)
+		if err != nil {
+			return err
+		}
+		src.Runs = make([]compliance.Run, len(commits))
+		for i := range commits {
+			src.Runs[i] = compliance.Run{Commit: commits[i], SuccessAt: restored(success[i]), SteadyAt: restored(steady[i]), Failed: failed[i] == 1}
+		}
+		asked := schema.PathWithin(e.Path, src.Path)
+		at := key{cluster: cluster, ref: sub.Ref}
+		if i, ok := index[at]; ok {
+			merge(&l.Subscribers[i], src, asked)
+			return nil
+		}
+		sub.Reporter = l.cluster(cluster)
+		sub.Status, sub.AgingSince, sub.Asked = schema.Status(status), restored(aging), asked
+		sub.Sources = []compliance.Source{src}
+		if !owner.IsZero() {
+			sub.Owner = &owner
+		}
+		index[at] = len(l.Subscribers)
+		l.Subscribers = append(l.Subscribers, sub)
+		return nil
+	}
+}
+
+// merge adds another path of a reconciler that is known. A path that is not
+// asked for does not count beside one that is.
+func merge(sub *compliance.Subscriber, src compliance.Source, asked bool) {
+	switch {
+	case asked == sub.Asked:
+		sub.Sources = append(sub.Sources, src)
+	case asked:
+		sub.Asked, sub.Sources = true, []compliance.Source{src}
+	}
+}
+
+func (l *Landing) cluster(name string) *compliance.Cluster {
+	c, ok := l.Clusters[name]
+	if !ok {
+		c = &compliance.Cluster{Name: name}
+		l.Clusters[name] = c
+	}
+	return c
+}
+
+// troubles fills in what the reporting clusters cannot list and whose children
+// have not settled.
+func (s *Store) troubles(ctx context.Context, l *Landing) error {
+	return s.query(ctx, "troubles", `
+		SELECT cluster, unlisted_kinds, blocked FROM {db}.current FINAL
+		WHERE row = 'cluster' AND repo = '' AND ref = '' AND path = '' AND (notEmpty(unlisted_kinds) OR blocked != '')`,
+		func(r driver.Rows) error {
+			var name, blocked string
+			var unlisted []string
+			if err := r.Scan(&name, &unlisted, &blocked); err != nil {
+				return err
+			}
+			c, ok := l.Clusters[name]
+			if !ok {
+				return nil
+			}
+			c.UnlistedKinds = unlisted
+			var err error
+			c.Blocked, err = fold.ParseBlocked(blocked)
+			return err
+		})
+}
+
+func (s *Store) nearMisses(ctx context.Context, e schema.Endpoint, l *Landing) error {
+	above := []string{}
+	if e.Path != "" {
+		above = append(above, "")
+		for i := range e.Path {
+			if e.Path[i] == '/' {
+				above = append(above, e.Path[:i])
+			}
+		}
+	}
+	// By path first: a reconciler above the asked folder is the likeliest miss.
+	return s.query(ctx, "near_misses", `
+		SELECT cluster, kind, namespace, name, ref, path FROM
+		(
+			SELECT cluster, kind, namespace, name, ref, path FROM {db}.current FINAL
+			WHERE row = 'subscription' AND repo = {repo:String} AND ref = {ref:String} AND path IN {above:Array(String)}
+			ORDER BY path, cluster, kind, namespace, name LIMIT {limit:UInt32}
+			UNION ALL
+			SELECT cluster, kind, namespace, name, ref, path FROM {db}.current FINAL
+			WHERE row = 'subscription' AND repo = {repo:String} AND ref != {ref:String}
+			      AND (path = {path:String} OR startsWith(path, {below:String}) OR path IN {above:Array(String)})
+			ORDER BY ref, path, cluster, kind, namespace, name LIMIT {limit:UInt32}
+		)`,
+		func(r driver.Rows) error {
+			var m schema.NearMiss
+			var ref schema.ObjectRef
+			if err := r.Scan(&m.Cluster, &ref.Kind, &ref.Namespace, &ref.Name, &m.Ref, &m.Path); err != nil {
+				return err
+			}
+			m.Reconciler = ref.String()
+			switch {
+			case m.Ref == e.Ref:
+				m.Why = schema.NearParentPath
+			case schema.PinnedRef(m.Ref):
+				m.Why = schema.NearPinned
+			default:
+				m.Why = schema.NearOtherRef
+			}
+			l.NearMisses = append(l.NearMisses, m)
+			return nil
+		}, named("repo", e.Repo), named("ref", e.Ref), named("path", e.Path), named("below", below(e.Path)),
+		named("above", above), named("limit", uint32(schema.MaxNearMisses)))
+}
+
+// Progress reads what a gate keeps between questions; zero for the first one.
+func (s *Store) Progress(ctx context.Context, e schema.Endpoint, commit, policy string) (compliance.Progress, error) {
+	var p compliance.Progress
+	var highest uint64
+	err := s.query(ctx, "gates", `
+		SELECT min(first_asked), max(highest), max(rose_at) FROM {db}.gates
+		WHERE repo = {repo:String} AND ref = {ref:String} AND path = {path:String} AND commit = {commit:String} AND policy = {policy:String}
+		GROUP BY repo`,
+		scanInto(&p.FirstAsked, &highest, &p.RoseAt),
+		named("repo", e.Repo), named("ref", e.Ref), named("path", e.Path), named("commit", commit), named("policy", policy))
+	p.FirstAsked, p.RoseAt, p.Highest = restored(p.FirstAsked), restored(p.RoseAt), int(highest) //nolint:gosec // a number of subscribers
+	return p, err
+}
+
+// PutProgress keeps what a gate needs for the next question.
+func (s *Store) PutProgress(ctx context.Context, e schema.Endpoint, commit, policy string, p compliance.Progress, now time.Time) error {
+	return s.insert(ctx, "gates", "", 1, columnsOf{
+		"repo": []string{e.Repo}, "ref": []string{e.Ref}, "path": []string{e.Path}, "commit": []string{commit}, "policy": []string{policy},
+		"first_asked": []int64{stored(p.FirstAsked)}, "highest": []uint64{uint64(p.Highest)}, //nolint:gosec // a number of subscribers
+		"rose_at": []int64{stored(p.RoseAt)}, "touched_at": []int64{stored(now)},
+	})
+}

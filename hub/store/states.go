@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/landfall-hub/landfall/schema"
+)
+
+// StateQuery narrows the rows of States. Nil lists match every cluster; an
+// empty list that is not nil matches none.
+type StateQuery struct {
+	// Clusters are those whose rows are wanted.
+	Clusters []string
+	// Silent are those whose rows count as unknown, whatever they say.
+	Silent []string
+	Status schema.Status
+	// After is cluster, kind, namespace and name of the row before the first.
+	After []string
+	Limit int
+}
+
+// StateRow is one reconciler as it is now.
+type StateRow struct {
+	Cluster, Destination string
+	Ref                  schema.ObjectRef
+	Repo, GitRef, Path   string
+	Commit, Attempted    string
+	Status               schema.Status
+	Reason, Message      string
+	Drifted              bool
+	Since                time.Time
+}
+
+// States reads reconcilers in the order of cluster, kind, namespace and name.
+func (s *Store) States(ctx context.Context, q StateQuery) ([]StateRow, error) {
+	where, args := "", []any{}
+	if q.Clusters != nil {
+		if len(q.Clusters) == 0 {
+			return nil, nil
+		}
+		where, args = where+" AND cluster IN (?)", append(args, q.Clusters)
+	}
+	if q.Status != "" {
+		silent := q.Silent
+		if len(silent) == 0 {
+			silent = []string{""}
+		}
+		switch q.Status {
+		case schema.StatusUnknown:
+			where, args = where+" AND (status = 'unknown' OR cluster IN (?))", append(args, silent)
+		default:
+			where, args = where+" AND status = ? AND cluster NOT IN (?)", append(args, string(q.Status), silent)
+		}
+	}
+	if len(q.After) > 0 {
+		if len(q.After) != 4 {
+			return nil, fmt.Errorf("a page after %d columns: there are 4", len(q.After))
+		}
+		where += " AND cluster >= ? AND (cluster, kind, namespace, name) > (?, ?, ?, ?)"
+		args = append(args, q.After[0], q.After[0], q.After[1], q.After[2], q.After[3])
+	}
+	var rows []StateRow
+	err := s.query(ctx, "states", `
+		SELECT cluster, destination, kind, namespace, name,
+		       greatest(indexOf(sources.type, 'git'), 1) AS main,
+		       sources.url[main], sources.ref[main], sources.path[main],
+		       applied_commit, attempted_commit, status, reason, message, drifted, since
+		FROM {db}.current FINAL
+		WHERE row = 'reconciler' AND repo = '' AND ref = '' AND path = ''`+where+`
+		ORDER BY cluster, kind, namespace, name LIMIT `+fmt.Sprint(q.Limit),
+		func(r driver.Rows) error {
+			var row StateRow
+			var main uint64
+			var status string
+			var drifted uint8
+			err := r.Scan(&row.Cluster, &row.Destination, &row.Ref.Kind, &row.Ref.Namespace, &row.Ref.Name, &main,
+				&row.Repo, &row.GitRef, &row.Path, &row.Commit, &row.Attempted, &status, &row.Reason, &row.Message, &drifted, &row.Since)
+			row.Status, row.Drifted, row.Since = schema.Status(status), drifted == 1, restored(row.Since)
+			rows = append(rows, row)
+			return err
+		}, args...)
+	return rows, err
+}
