@@ -1,6 +1,7 @@
 package chdb
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"runtime"
@@ -67,11 +68,22 @@ func (c *connection) runWithParams(sql, format string, params []Param) ([]byte, 
 
 // take copies a result's bytes out of the library and frees it.
 func (c *connection) take(result uintptr) ([]byte, error) {
+	view, err := c.view(result)
+	if err != nil {
+		return nil, err
+	}
+	defer c.api.resultDestroy(result)
+	return bytes.Clone(view), nil
+}
+
+// view returns a result's bytes where they lie in the library, valid until the
+// result is destroyed. A failed result is destroyed here.
+func (c *connection) view(result uintptr) ([]byte, error) {
 	if result == 0 {
 		return nil, errors.New("libchdb returned no result")
 	}
-	defer c.api.resultDestroy(result)
 	if text := cString(c.api.resultError(result)); text != "" {
+		c.api.resultDestroy(result)
 		return nil, newException(text)
 	}
 	size := c.api.resultLength(result)
@@ -80,16 +92,19 @@ func (c *connection) take(result uintptr) ([]byte, error) {
 	}
 	buffer := c.api.resultBuffer(result)
 	if buffer == 0 {
+		c.api.resultDestroy(result)
 		return nil, fmt.Errorf("libchdb returned %d bytes without an address", size)
 	}
-	return append([]byte(nil), unsafe.Slice((*byte)(address(buffer)), size)...), nil
+	return unsafe.Slice((*byte)(address(buffer)), size), nil
 }
 
 // rows is the output of a running statement, in pieces of about one block.
 type rows struct {
 	conn   *connection
 	stream uintptr
-	done   bool
+	// piece is the result whose bytes were handed out last, 0 when there is none.
+	piece uintptr
+	done  bool
 }
 
 // query starts a statement. The caller must close the rows before the
@@ -111,20 +126,35 @@ func (c *connection) query(sql, format string, params []Param) (*rows, error) {
 	return &rows{conn: c, stream: stream}, nil
 }
 
-// next returns the next piece, and an empty one at the end.
+// next returns the next piece, and an empty one at the end. A piece is the
+// library's memory, valid until next or close is called.
 func (r *rows) next() ([]byte, error) {
+	r.release()
 	if r.done {
 		return nil, nil
 	}
-	piece, err := r.conn.take(r.conn.api.streamFetch(r.conn.handle, r.stream))
-	if err != nil || len(piece) == 0 {
+	result := r.conn.api.streamFetch(r.conn.handle, r.stream)
+	piece, err := r.conn.view(result)
+	if err != nil {
 		r.done = true
+		return nil, err
 	}
-	return piece, err
+	r.piece = result
+	r.done = len(piece) == 0
+	return piece, nil
+}
+
+// release frees the piece that was handed out last.
+func (r *rows) release() {
+	if r.piece != 0 {
+		r.conn.api.resultDestroy(r.piece)
+		r.piece = 0
+	}
 }
 
 // close cancels what still runs and frees the stream.
 func (r *rows) close() {
+	r.release()
 	if !r.done {
 		r.conn.api.streamCancel(r.conn.handle, r.stream)
 	}
