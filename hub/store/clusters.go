@@ -6,15 +6,15 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
-	"github.com/landfall-hub/landfall/hub/fold"
+	"github.com/landfall-hub/landfall/hub/record"
 	"github.com/landfall-hub/landfall/schema"
 	tables "github.com/landfall-hub/landfall/schema/clickhouse"
 )
 
 // Registered reads the newest registration of every cluster, or of one where
 // name is not empty.
-func (s *Store) Registered(ctx context.Context, name string) ([]fold.Registered, error) {
-	var all []fold.Registered
+func (s *Store) Registered(ctx context.Context, name string) ([]record.Registered, error) {
+	var all []record.Registered
 	err := s.query(ctx, "clusters", `
 		SELECT cluster, epoch, decommissioned, kind, heartbeat_ms, agent_version, registered_at, labels,
 		       memberships.environment, memberships.cluster_type, reports_for
@@ -28,9 +28,9 @@ func (s *Store) Registered(ctx context.Context, name string) ([]fold.Registered,
 	return all, err
 }
 
-func scanRegistered(r driver.Rows) (fold.Registered, error) {
+func scanRegistered(r driver.Rows) (record.Registered, error) {
 	var (
-		c                   fold.Registered
+		c                   record.Registered
 		epoch               uint32
 		gone                uint8
 		kind                string
@@ -49,7 +49,7 @@ func scanRegistered(r driver.Rows) (fold.Registered, error) {
 
 // Register stores a registration, or a decommission, and reports whether it
 // stands alone at its epoch: another hub may have issued the same one.
-func (s *Store) Register(ctx context.Context, c fold.Registered, nonce uint64) (alone bool, err error) {
+func (s *Store) Register(ctx context.Context, c record.Registered, nonce uint64) (alone bool, err error) {
 	version := c.Epoch << 1
 	if c.Decommissioned {
 		version |= 1
@@ -72,19 +72,12 @@ func (s *Store) Register(ctx context.Context, c fold.Registered, nonce uint64) (
 	return others == 0, err
 }
 
-// Heartbeat says when a cluster's agent of an epoch was last heard of.
-type Heartbeat struct {
-	Cluster    string
-	Epoch      uint64
-	ReceivedAt time.Time
-}
-
 // Heartbeats reads the newest heartbeat of every cluster.
-func (s *Store) Heartbeats(ctx context.Context) ([]Heartbeat, error) {
-	var all []Heartbeat
+func (s *Store) Heartbeats(ctx context.Context) ([]record.Heartbeat, error) {
+	var all []record.Heartbeat
 	err := s.query(ctx, "heartbeats", "SELECT cluster, argMax(epoch, received_at), max(received_at) FROM {db}.heartbeats GROUP BY cluster",
 		func(r driver.Rows) error {
-			var h Heartbeat
+			var h record.Heartbeat
 			var epoch uint32
 			if err := r.Scan(&h.Cluster, &epoch, &h.ReceivedAt); err != nil {
 				return err
@@ -97,11 +90,11 @@ func (s *Store) Heartbeats(ctx context.Context) ([]Heartbeat, error) {
 }
 
 // PutHeartbeats stores heartbeats.
-func (s *Store) PutHeartbeats(ctx context.Context, beats []Heartbeat) error {
+func (s *Store) PutHeartbeats(ctx context.Context, beats []record.Heartbeat) error {
 	return s.insert(ctx, tables.Heartbeats, "", len(beats), columnsOf{
-		"cluster":     pick(beats, func(h *Heartbeat) string { return h.Cluster }),
-		"epoch":       pick(beats, func(h *Heartbeat) uint32 { return uint32(h.Epoch) }), //nolint:gosec // at most MaxEpoch
-		"received_at": pick(beats, func(h *Heartbeat) int64 { return stored(h.ReceivedAt) }),
+		"cluster":     pick(beats, func(h *record.Heartbeat) string { return h.Cluster }),
+		"epoch":       pick(beats, func(h *record.Heartbeat) uint32 { return uint32(h.Epoch) }), //nolint:gosec // at most MaxEpoch
+		"received_at": pick(beats, func(h *record.Heartbeat) int64 { return stored(h.ReceivedAt) }),
 	})
 }
 

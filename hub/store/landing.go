@@ -8,26 +8,15 @@ import (
 
 	"github.com/landfall-hub/landfall/hub/compliance"
 	"github.com/landfall-hub/landfall/hub/fold"
+	"github.com/landfall-hub/landfall/hub/record"
 	"github.com/landfall-hub/landfall/schema"
 )
-
-// Landing is what is stored about a question: who reads the endpoint, and what
-// stands in the way on their clusters.
-type Landing struct {
-	// Subscribers have their Reporter set, as far as Clusters goes, and their
-	// Destination not.
-	Subscribers []compliance.Subscriber
-	// Clusters are the reporting ones by name: only Name, UnlistedKinds and
-	// Blocked are set.
-	Clusters   map[string]*compliance.Cluster
-	NearMisses []schema.NearMiss
-}
 
 // Landing looks up an endpoint. A reconciler of the same repository and ref
 // that is outside the path is in it only if it is owned and not simply
 // compliant at the commit: it may be a child.
-func (s *Store) Landing(ctx context.Context, e schema.Endpoint, commit string) (Landing, error) {
-	l := Landing{Clusters: map[string]*compliance.Cluster{}}
+func (s *Store) Landing(ctx context.Context, e schema.Endpoint, commit string) (record.Landing, error) {
+	l := record.Landing{Clusters: map[string]*compliance.Cluster{}}
 	if err := s.subscribers(ctx, e, commit, &l); err != nil {
 		return l, err
 	}
@@ -39,7 +28,7 @@ func (s *Store) Landing(ctx context.Context, e schema.Endpoint, commit string) (
 	return l, s.nearMisses(ctx, e, &l)
 }
 
-func (s *Store) subscribers(ctx context.Context, e schema.Endpoint, commit string, l *Landing) error {
+func (s *Store) subscribers(ctx context.Context, e schema.Endpoint, commit string, l *record.Landing) error {
 	within := ""
 	if e.Path != "" {
 		within = ` AND (path = {path:String} OR startsWith(path, {below:String})
@@ -55,7 +44,7 @@ func (s *Store) subscribers(ctx context.Context, e schema.Endpoint, commit strin
 		FROM {db}.current FINAL
 		WHERE row = 'subscription' AND repo = {repo:String} AND ref = {ref:String}`+within+`
 		ORDER BY path, cluster, kind, namespace, name`,
-		l.scanSubscriber(e), named("repo", e.Repo), named("ref", e.Ref), named("path", e.Path), named("below", below(e.Path)), named("commit", commit))
+		scanSubscriber(l, e), named("repo", e.Repo), named("ref", e.Ref), named("path", e.Path), named("below", below(e.Path)), named("commit", commit))
 }
 
 // below is what every path below p begins with.
@@ -68,7 +57,7 @@ func below(p string) string {
 
 // scanSubscriber gathers rows into subscribers: several paths of one
 // reconciler are sources of one.
-func (l *Landing) scanSubscriber(e schema.Endpoint) func(driver.Rows) error {
+func scanSubscriber(l *record.Landing, e schema.Endpoint) func(driver.Rows) error {
 	type key struct {
 		cluster string
 		ref     schema.ObjectRef
@@ -102,7 +91,7 @@ func (l *Landing) scanSubscriber(e schema.Endpoint) func(driver.Rows) error {
 			merge(&l.Subscribers[i], src, asked)
 			return nil
 		}
-		sub.Reporter = l.cluster(cluster)
+		sub.Reporter = reporter(l, cluster)
 		sub.Status, sub.AgingSince, sub.Asked = schema.Status(status), restored(aging), asked
 		sub.Sources = []compliance.Source{src}
 		if !owner.IsZero() {
@@ -125,7 +114,7 @@ func merge(sub *compliance.Subscriber, src compliance.Source, asked bool) {
 	}
 }
 
-func (l *Landing) cluster(name string) *compliance.Cluster {
+func reporter(l *record.Landing, name string) *compliance.Cluster {
 	c, ok := l.Clusters[name]
 	if !ok {
 		c = &compliance.Cluster{Name: name}
@@ -136,7 +125,7 @@ func (l *Landing) cluster(name string) *compliance.Cluster {
 
 // troubles fills in what the reporting clusters cannot list and whose children
 // have not settled.
-func (s *Store) troubles(ctx context.Context, l *Landing) error {
+func (s *Store) troubles(ctx context.Context, l *record.Landing) error {
 	return s.query(ctx, "troubles", `
 		SELECT cluster, unlisted_kinds, blocked FROM {db}.current FINAL
 		WHERE row = 'cluster' AND repo = '' AND ref = '' AND path = '' AND (notEmpty(unlisted_kinds) OR blocked != '')`,
@@ -157,7 +146,7 @@ func (s *Store) troubles(ctx context.Context, l *Landing) error {
 		})
 }
 
-func (s *Store) nearMisses(ctx context.Context, e schema.Endpoint, l *Landing) error {
+func (s *Store) nearMisses(ctx context.Context, e schema.Endpoint, l *record.Landing) error {
 	above := []string{}
 	if e.Path != "" {
 		above = append(above, "")

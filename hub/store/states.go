@@ -3,40 +3,15 @@ package store
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
+	"github.com/landfall-hub/landfall/hub/record"
 	"github.com/landfall-hub/landfall/schema"
 )
 
-// StateQuery narrows the rows of States. Nil lists match every cluster; an
-// empty list that is not nil matches none.
-type StateQuery struct {
-	// Clusters are those whose rows are wanted.
-	Clusters []string
-	// Silent are those whose rows count as unknown, whatever they say.
-	Silent []string
-	Status schema.Status
-	// After is cluster, kind, namespace and name of the row before the first.
-	After []string
-	Limit int
-}
-
-// StateRow is one reconciler as it is now.
-type StateRow struct {
-	Cluster, Destination string
-	Ref                  schema.ObjectRef
-	Repo, GitRef, Path   string
-	Commit, Attempted    string
-	Status               schema.Status
-	Reason, Message      string
-	Drifted              bool
-	Since                time.Time
-}
-
 // States reads reconcilers in the order of cluster, kind, namespace and name.
-func (s *Store) States(ctx context.Context, q StateQuery) ([]StateRow, error) {
+func (s *Store) States(ctx context.Context, q record.StateQuery) ([]record.StateRow, error) {
 	where, args := "", []any{}
 	if q.Clusters != nil {
 		if len(q.Clusters) == 0 {
@@ -63,7 +38,7 @@ func (s *Store) States(ctx context.Context, q StateQuery) ([]StateRow, error) {
 		where += " AND cluster >= ? AND (cluster, kind, namespace, name) > (?, ?, ?, ?)"
 		args = append(args, q.After[0], q.After[0], q.After[1], q.After[2], q.After[3])
 	}
-	var rows []StateRow
+	var rows []record.StateRow
 	err := s.query(ctx, "states", `
 		SELECT cluster, destination, kind, namespace, name,
 		       greatest(indexOf(sources.type, 'git'), 1) AS main,
@@ -73,7 +48,7 @@ func (s *Store) States(ctx context.Context, q StateQuery) ([]StateRow, error) {
 		WHERE row = 'reconciler' AND repo = '' AND ref = '' AND path = ''`+where+`
 		ORDER BY cluster, kind, namespace, name LIMIT `+fmt.Sprint(q.Limit),
 		func(r driver.Rows) error {
-			var row StateRow
+			var row record.StateRow
 			var main uint64
 			var status string
 			var drifted uint8

@@ -1,4 +1,6 @@
-package fold
+// Package record holds what passes between the store and the packages that ask
+// it: rows in the hub's own words, free of any database.
+package record
 
 import (
 	"time"
@@ -19,4 +21,11 @@ type Registered struct {
 	HeartbeatInterval time.Duration
 	AgentVersion      string
 	RegisteredAt      time.Time
+}
+
+// Heartbeat says when a cluster's agent of an epoch was last heard of.
+type Heartbeat struct {
+	Cluster    string
+	Epoch      uint64
+	ReceivedAt time.Time
 }

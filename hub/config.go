@@ -1,0 +1,231 @@
+package hub
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/landfall-hub/landfall/hub/compliance"
+	"github.com/landfall-hub/landfall/hub/store"
+	"github.com/landfall-hub/landfall/schema"
+)
+
+// Config is what hub.yaml, the environment and the flags say. Flags override
+// the environment, which overrides the file.
+type Config struct {
+	// Listen is the address of the HTTP API.
+	Listen string `yaml:"listen"`
+	// DataDir holds the embedded ClickHouse and the first admin token.
+	DataDir    string           `yaml:"data_dir"`
+	ClickHouse ClickHouseConfig `yaml:"clickhouse"`
+	Compliance ComplianceConfig `yaml:"compliance"`
+	// HistoryDays is how long history is kept.
+	HistoryDays int `yaml:"history_days"`
+
+	// Repositories and ControlPlanes are read and checked; this version follows
+	// neither yet.
+	Repositories  []RepositoryConfig   `yaml:"repositories"`
+	ControlPlanes []ControlPlaneConfig `yaml:"control_planes"`
+}
+
+// ClickHouseConfig says which ClickHouse is used; the embedded one by default.
+type ClickHouseConfig struct {
+	URL     string `yaml:"url"`
+	Cluster string `yaml:"cluster"`
+}
+
+// ComplianceConfig holds the rules that all gates share.
+type ComplianceConfig struct {
+	// SilentAfter is how many heartbeat intervals a cluster may be unheard of.
+	SilentAfter int `yaml:"silent_after"`
+	// AgeAfter is how long a wait for an artifact or a dependency counts as in
+	// progress.
+	AgeAfter schema.Duration `yaml:"age_after"`
+}
+
+// RepositoryConfig is a GitOps repository whose commits are to be followed.
+type RepositoryConfig struct {
+	URL      string          `yaml:"url"`
+	Aliases  []string        `yaml:"aliases"`
+	Refs     []string        `yaml:"refs"`
+	Interval schema.Duration `yaml:"interval"`
+	Auth     struct {
+		TokenFile string `yaml:"token_file"`
+	} `yaml:"auth"`
+}
+
+// ControlPlaneConfig is a control plane whose assignments are to be published.
+type ControlPlaneConfig struct {
+	URL          string            `yaml:"url"`
+	Main         string            `yaml:"main"`
+	Environments map[string]string `yaml:"environments"`
+	ConfigRepos  []struct {
+		URL          string            `yaml:"url"`
+		Environments map[string]string `yaml:"environments"`
+	} `yaml:"config_repos"`
+	Publish string `yaml:"publish"`
+}
+
+// DefaultConfig is what holds where nothing is said.
+func DefaultConfig() Config {
+	rules := compliance.DefaultRules()
+	return Config{
+		Listen: "127.0.0.1:8080", DataDir: "./data", HistoryDays: 400,
+		Compliance: ComplianceConfig{SilentAfter: rules.SilentAfter, AgeAfter: schema.Duration(rules.AgeAfter)},
+	}
+}
+
+// flags are the settings that flags and the environment may change, with the
+// field each one fills.
+func (c *Config) flags(set *flag.FlagSet) {
+	set.StringVar(&c.Listen, "listen", c.Listen, "address of the HTTP API")
+	set.StringVar(&c.DataDir, "data-dir", c.DataDir, "folder of the embedded ClickHouse and of the first admin token")
+	set.StringVar(&c.ClickHouse.URL, "clickhouse-url", c.ClickHouse.URL, "a ClickHouse server, http(s)://… or clickhouse://…, instead of the embedded one")
+	set.StringVar(&c.ClickHouse.Cluster, "clickhouse-cluster", c.ClickHouse.Cluster, "name of the ClickHouse cluster behind that server")
+}
+
+// loadConfig reads the settings that args, env and the file they name give.
+// The error is errUsage-like for bad flags and names file and line for a bad file.
+func loadConfig(name string, args []string, env func(string) string, stderr io.Writer) (Config, error) {
+	config := DefaultConfig()
+	path := ""
+	newSet := func(out io.Writer) *flag.FlagSet {
+		set := flag.NewFlagSet(name, flag.ContinueOnError)
+		set.SetOutput(out)
+		set.StringVar(&path, "config", path, "settings file (YAML)")
+		config.flags(set)
+		return set
+	}
+	// Once to find the file, then again on top of what it says.
+	if err := parseFlags(newSet(stderr), args, env); err != nil {
+		return config, err
+	}
+	if path == "" {
+		return config, config.validate()
+	}
+	config = DefaultConfig()
+	if err := config.readFile(path); err != nil {
+		return config, err
+	}
+	if err := parseFlags(newSet(io.Discard), args, env); err != nil {
+		return config, err
+	}
+	if err := config.validate(); err != nil {
+		return config, fmt.Errorf("%s: %w", path, err)
+	}
+	return config, nil
+}
+
+// parseFlags reads flags, then the environment for those that were not given.
+func parseFlags(set *flag.FlagSet, args []string, env func(string) string) error {
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	if set.NArg() > 0 {
+		return fmt.Errorf("%q is no flag; see --help", set.Arg(0))
+	}
+	given := map[string]bool{}
+	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	var errs []error
+	set.VisitAll(func(f *flag.Flag) {
+		name := "LANDFALL_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if value := env(name); value != "" && !given[f.Name] {
+			if err := set.Set(f.Name, value); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+	})
+	return errors.Join(errs...)
+}
+
+func (c *Config) readFile(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("reading the settings: %w", err)
+	}
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(c); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: %s", path, explainYAML(err))
+	}
+	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: it holds more than one document", path)
+	}
+	return nil
+}
+
+// explainYAML words the decoder's complaints for people: each begins with
+// "line N:".
+func explainYAML(err error) string {
+	typed, ok := errors.AsType[*yaml.TypeError](err)
+	if !ok {
+		return strings.TrimPrefix(err.Error(), "yaml: ")
+	}
+	lines := make([]string, len(typed.Errors))
+	for i, text := range typed.Errors {
+		if before, after, ok := strings.Cut(text, ": field "); ok {
+			key, _, _ := strings.Cut(after, " not found in type ")
+			text = fmt.Sprintf("%s: unknown key %q", before, key)
+		}
+		lines[i] = text
+	}
+	return strings.Join(lines, "; ")
+}
+
+func (c *Config) validate() error {
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return fmt.Errorf("listen is host:port, such as 127.0.0.1:8080, not %q", c.Listen)
+	}
+	if c.DataDir == "" {
+		return errors.New("data_dir is a folder; it must not be empty")
+	}
+	if c.ClickHouse.URL != "" {
+		if err := store.CheckURL(c.ClickHouse.URL); err != nil {
+			return fmt.Errorf("clickhouse.url: %w", err)
+		}
+	}
+	if c.ClickHouse.Cluster != "" && c.ClickHouse.URL == "" {
+		return errors.New("clickhouse.cluster needs clickhouse.url: the embedded ClickHouse is one machine")
+	}
+	if c.Compliance.SilentAfter < 1 || c.Compliance.SilentAfter > 1000 {
+		return fmt.Errorf("compliance.silent_after is a number of heartbeats from 1 to 1000, not %d", c.Compliance.SilentAfter)
+	}
+	if age := time.Duration(c.Compliance.AgeAfter); age < time.Second || age > 24*time.Hour {
+		return fmt.Errorf("compliance.age_after is from 1s to 24h, not %s", c.Compliance.AgeAfter)
+	}
+	if c.HistoryDays < 1 || c.HistoryDays > 36500 {
+		return fmt.Errorf("history_days is from 1 to 36500, not %d", c.HistoryDays)
+	}
+	for i, r := range c.Repositories {
+		if _, err := schema.CanonicalRepo(r.URL); err != nil {
+			return fmt.Errorf("repositories[%d].url: %w", i, err)
+		}
+	}
+	for i, p := range c.ControlPlanes {
+		if _, err := schema.CanonicalRepo(p.URL); err != nil {
+			return fmt.Errorf("control_planes[%d].url: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// loopback reports whether an address can be reached from this machine alone.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,255 @@
+// Package gate answers whether a commit may go on: it gathers what is known of
+// an endpoint, has hub/compliance judge it, keeps each gate's progress, and
+// wakes those who wait when something that concerns them changes.
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/landfall-hub/landfall/hub/compliance"
+	"github.com/landfall-hub/landfall/hub/fleet"
+	"github.com/landfall-hub/landfall/hub/record"
+	"github.com/landfall-hub/landfall/schema"
+)
+
+// Store looks up endpoints and keeps gates.
+type Store interface {
+	Landing(ctx context.Context, e schema.Endpoint, commit string) (record.Landing, error)
+	Progress(ctx context.Context, e schema.Endpoint, commit, policy string) (compliance.Progress, error)
+	PutProgress(ctx context.Context, e schema.Endpoint, commit, policy string, p compliance.Progress, now time.Time) error
+}
+
+// Options configure a Gate.
+type Options struct {
+	Store Store
+	Fleet *fleet.Fleet
+	Rules compliance.Rules
+	// Graph returns the commit graph of a repository in canonical form.
+	Graph func(repo string) compliance.Graph
+	// Shared says that other hubs write to the same store: those who wait look
+	// again by themselves every pollInterval.
+	Shared     bool
+	Now        func() time.Time
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+func (o *Options) validate() error {
+	if o.Store == nil || o.Fleet == nil || o.Now == nil || o.Log == nil || o.Graph == nil {
+		return errors.New("a gate needs a store, a fleet, a graph, a clock and a logger")
+	}
+	if o.Rules.SilentAfter < 1 || o.Rules.AgeAfter <= 0 {
+		return fmt.Errorf("silent after %d heartbeats, ageing after %s: both positive", o.Rules.SilentAfter, o.Rules.AgeAfter)
+	}
+	return nil
+}
+
+// Gate answers questions.
+type Gate struct {
+	opts     Options
+	watchers *watchers
+	verdicts *prometheus.CounterVec
+}
+
+// New makes a Gate.
+func New(opts Options) (*Gate, error) {
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	f := promauto.With(opts.Registerer)
+	return &Gate{
+		opts: opts,
+		watchers: newWatchers(f.NewGauge(prometheus.GaugeOpts{
+			Namespace: "landfall", Subsystem: "gate", Name: "watchers", Help: "Questions that wait for a change.",
+		})),
+		verdicts: f.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "landfall", Subsystem: "gate", Name: "verdicts_total", Help: "Verdicts given, by state.",
+		}, []string{"state"}),
+	}, nil
+}
+
+// Ask judges the question now.
+func (g *Gate) Ask(ctx context.Context, q schema.Question) (schema.Verdict, error) {
+	result, _, err := g.judge(ctx, q)
+	return result.Verdict, err
+}
+
+// judge returns the result and the clusters that it depends on.
+func (g *Gate) judge(ctx context.Context, q schema.Question) (compliance.Result, map[string]*compliance.Cluster, error) {
+	policy, err := json.Marshal(q.Policy)
+	if err != nil {
+		return compliance.Result{}, nil, fmt.Errorf("writing the policy down: %w", err)
+	}
+	var landing record.Landing
+	var progress compliance.Progress
+	group, both := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		landing, err = g.opts.Store.Landing(both, q.Endpoint, q.ID)
+		return err
+	})
+	group.Go(func() (err error) {
+		progress, err = g.opts.Store.Progress(both, q.Endpoint, q.ID, string(policy))
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return compliance.Result{}, nil, unavailable(ctx, err)
+	}
+	now := g.opts.Now().UTC()
+	result := compliance.Evaluate(compliance.Input{
+		Question: compliance.Question{Repo: q.Repo, Ref: q.Ref, Path: q.Path, Commit: q.Commit},
+		Endpoint: q.Endpoint, Commit: q.ID, Policy: q.Policy, Mandatory: q.Mandatory,
+		Subscribers: g.complete(&landing), NearMisses: landing.NearMisses,
+		Graph: g.opts.Graph(q.Endpoint.Repo), Progress: progress, Rules: g.opts.Rules, Now: now,
+	})
+	if result.Progress != progress {
+		if err := g.opts.Store.PutProgress(ctx, q.Endpoint, q.ID, string(policy), result.Progress, now); err != nil {
+			return compliance.Result{}, nil, unavailable(ctx, err)
+		}
+	}
+	g.verdicts.WithLabelValues(string(result.Verdict.State)).Inc()
+	return result, landing.Clusters, nil
+}
+
+func unavailable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return &schema.Refusal{Code: schema.CodeUnavailable, Detail: "ClickHouse does not answer now; try again", Err: err}
+}
+
+// complete adds what the fleet knows of the clusters, and drops subscribers
+// whose cluster was decommissioned.
+func (g *Gate) complete(l *record.Landing) []compliance.Subscriber {
+	known := map[string]*destinationOf{}
+	for name, c := range l.Clusters {
+		m, ok := g.opts.Fleet.Get(name)
+		known[name] = &destinationOf{cluster: c, gone: !ok || m.Decommissioned}
+		known[name].fill(m)
+	}
+	kept := l.Subscribers[:0]
+	for _, s := range l.Subscribers {
+		if known[s.Reporter.Name].gone {
+			continue
+		}
+		d, ok := known[s.DestinationName]
+		if !ok {
+			d = g.destination(s.DestinationName)
+			known[s.DestinationName] = d
+		}
+		if d.cluster != nil && d.gone {
+			continue
+		}
+		s.Destination, s.ClusterType = d.cluster, d.clusterType
+		kept = append(kept, s)
+	}
+	return kept
+}
+
+// destinationOf is a cluster as a place to deploy to.
+type destinationOf struct {
+	// cluster is nil for one that nobody registered.
+	cluster     *compliance.Cluster
+	clusterType string
+	gone        bool
+}
+
+func (g *Gate) destination(name string) *destinationOf {
+	m, ok := g.opts.Fleet.Get(name)
+	if !ok {
+		return &destinationOf{}
+	}
+	d := &destinationOf{cluster: &compliance.Cluster{Name: name}, gone: m.Decommissioned}
+	d.fill(m)
+	return d
+}
+
+func (d *destinationOf) fill(m fleet.Member) {
+	d.cluster.Labels, d.cluster.HeartbeatInterval, d.cluster.LastSeen = m.Labels, m.HeartbeatInterval, m.LastSeen
+	_, d.clusterType = fleet.Place(m.Memberships)
+}
+
+const (
+	// pollInterval is how often those who wait look again by themselves where
+	// other hubs may have changed what is stored.
+	pollInterval = 500 * time.Millisecond
+	// breath is the least time between two looks of one who waits: a busy hub
+	// is not asked for every report of a rollout.
+	breath = 100 * time.Millisecond
+)
+
+// Next blocks until the verdict is no longer the same as the one seen, or ctx
+// ends; it returns the verdict of that moment.
+func (g *Gate) Next(ctx context.Context, q schema.Question, seen schema.Verdict) (schema.Verdict, error) {
+	w := g.watchers.add(q.Endpoint)
+	defer g.watchers.remove(w)
+	latest := seen
+	for {
+		w.watch(nil) // whatever is stored from here on may matter
+		result, clusters, err := g.judge(ctx, q)
+		if ctx.Err() != nil {
+			return latest, nil
+		}
+		if err != nil {
+			return latest, err
+		}
+		latest = result.Verdict
+		if !latest.SameAs(&seen) {
+			return latest, nil
+		}
+		w.watch(clusters)
+		if !g.sleep(ctx, w, result.NextAt) {
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return latest, nil // nobody waits any more
+			}
+			// The time is over: what holds now.
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			if v, err := g.Ask(last, q); err == nil {
+				return v, nil
+			}
+			return latest, nil
+		}
+	}
+}
+
+// sleep waits for a reason to look again. It returns false when ctx ends.
+func (g *Gate) sleep(ctx context.Context, w *watcher, next time.Time) bool {
+	if !pause(ctx, breath, nil) {
+		return false
+	}
+	wait := time.Duration(-1)
+	if !next.IsZero() {
+		wait = max(next.Sub(g.opts.Now()), 0)
+	}
+	if g.opts.Shared && (wait < 0 || wait > pollInterval) {
+		wait = pollInterval
+	}
+	return pause(ctx, wait, w.woken)
+}
+
+// pause waits for a time (for ever when negative), or to be woken. It returns
+// false when ctx ends.
+func pause(ctx context.Context, wait time.Duration, woken <-chan struct{}) bool {
+	var over <-chan time.Time
+	if wait >= 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		over = t.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-over:
+	case <-woken:
+	}
+	return true
+}

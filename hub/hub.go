@@ -1,0 +1,269 @@
+// Package hub is the service: it wires store, fleet, ingest, gate and API
+// together, starts them in order and stops them in reverse.
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/landfall-hub/landfall/hub/api"
+	"github.com/landfall-hub/landfall/hub/auth"
+	"github.com/landfall-hub/landfall/hub/compliance"
+	"github.com/landfall-hub/landfall/hub/engine"
+	"github.com/landfall-hub/landfall/hub/fleet"
+	"github.com/landfall-hub/landfall/hub/gate"
+	"github.com/landfall-hub/landfall/hub/ingest"
+	"github.com/landfall-hub/landfall/hub/store"
+)
+
+// Options configure a Hub.
+type Options struct {
+	Config  Config
+	Version string
+	Log     *slog.Logger
+	// EngineBinary and EngineLibrary are landfall-engine and libchdb; empty for
+	// those beside this program.
+	EngineBinary, EngineLibrary string
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Hub is the service. It listens from New on, so that callers that asked for
+// port 0 can learn the Address.
+type Hub struct {
+	opts     Options
+	registry *prometheus.Registry
+	listener net.Listener
+	server   *server
+	// engine is nil where a ClickHouse server is used.
+	engine *engine.Engine
+}
+
+// New checks the settings, takes the port and starts nothing.
+func New(opts Options) (*Hub, error) {
+	if err := opts.Config.validate(); err != nil {
+		return nil, err
+	}
+	if opts.Log == nil {
+		return nil, errors.New("a logger is needed")
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	h := &Hub{opts: opts, registry: prometheus.NewRegistry()}
+	h.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if err := os.MkdirAll(opts.Config.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the data folder (--data-dir): %w", err)
+	}
+	if opts.Config.ClickHouse.URL == "" {
+		e, err := engine.New(engine.Options{
+			Path: filepath.Join(opts.Config.DataDir, "clickhouse"), Binary: opts.EngineBinary, Library: opts.EngineLibrary,
+			Log: opts.Log, Registerer: h.registry,
+		})
+		if err != nil {
+			return nil, err
+		}
+		h.engine = e
+	}
+	listener, err := net.Listen("tcp", opts.Config.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listening (choose another address with --listen): %w", err)
+	}
+	h.listener = listener
+	h.server = newServer(opts.Log)
+	return h, nil
+}
+
+// Address is where the API is served, host:port.
+func (h *Hub) Address() string { return h.listener.Addr().String() }
+
+// URL is the API's base URL.
+func (h *Hub) URL() string { return "http://" + h.Address() }
+
+// parts are what the hub is made of once it has a store.
+type parts struct {
+	store    *store.Store
+	fleet    *fleet.Fleet
+	ingester *ingest.Ingester
+	tokens   *auth.Tokens
+	api      *api.API
+}
+
+// Run serves until ctx ends. The first part that fails stops all the others;
+// what is acknowledged is stored by then.
+func (h *Hub) Run(ctx context.Context) error {
+	l := newLifecycle(ctx, h.opts.Log)
+	defer l.stop()
+	if h.engine != nil {
+		l.start("engine", engineGrace, h.engine.Run)
+	}
+	l.start("http", httpGrace, func(ctx context.Context) error { return h.server.run(ctx, h.listener) })
+	p, err := h.assemble(l.ctx)
+	if err != nil {
+		if stopped := l.failed(); stopped != nil {
+			return stopped
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	l.onStop(func() {
+		if err := p.store.Close(); err != nil {
+			h.opts.Log.Warn("closing the store", "error", err)
+		}
+	})
+	l.startBefore("http", "tokens", workerGrace, p.tokens.Run)
+	l.startBefore("http", "fleet", workerGrace, p.fleet.Run)
+	l.startBefore("http", "ingest", workerGrace, p.ingester.Run)
+	h.server.use(p.api.Handler())
+	h.opts.Log.Info("ready", "url", h.URL(), "version", h.opts.Version)
+	return l.wait()
+}
+
+// assemble waits for ClickHouse, brings its schema up to date and builds what
+// needs it.
+func (h *Hub) assemble(ctx context.Context) (*parts, error) {
+	url := h.opts.Config.ClickHouse.URL
+	options := store.Options{Cluster: h.opts.Config.ClickHouse.Cluster, HistoryDays: h.opts.Config.HistoryDays, Log: h.opts.Log, Registerer: h.registry}
+	if h.engine != nil {
+		if err := h.engine.WaitReady(ctx); err != nil {
+			return nil, err
+		}
+		url, options.DialContext = h.engine.URL(), h.engine.DialContext
+	}
+	options.URL = url
+	s, err := store.Open(options)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.migrate(ctx, s); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	p, err := h.build(ctx, s)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return p, nil
+}
+
+const (
+	// startTimeout is how long a hub waits for a ClickHouse server to answer.
+	startTimeout = 5 * time.Minute
+	startPause   = time.Second
+)
+
+// migrate tries until ClickHouse answers: a server may start after its hub.
+func (h *Hub) migrate(ctx context.Context, s *store.Store) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		err := s.Migrate(ctx)
+		if err == nil || errors.Is(err, store.ErrNewerSchema) || errors.Is(err, store.ErrEditedSchema) || store.IsRejected(err) {
+			return err
+		}
+		h.opts.Log.Warn("ClickHouse does not answer yet", "error", err)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(startPause):
+		}
+	}
+}
+
+func (h *Hub) build(ctx context.Context, s *store.Store) (*parts, error) {
+	c, log := h.opts.Config, h.opts.Log
+	rules := compliance.Rules{SilentAfter: c.Compliance.SilentAfter, AgeAfter: time.Duration(c.Compliance.AgeAfter)}
+	shared := h.engine == nil
+	p := &parts{store: s}
+	var err error
+	var g *gate.Gate
+	p.fleet, err = fleet.New(fleet.Options{
+		Store: s, SilentAfter: rules.SilentAfter, Shared: shared, Now: h.opts.Now, Log: log, Registerer: h.registry,
+		Changed: func(cluster string) {
+			if g != nil {
+				g.ClusterChanged(cluster)
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.fleet.Load(ctx); err != nil {
+		return nil, err
+	}
+	g, err = gate.New(gate.Options{
+		Store: s, Fleet: p.fleet, Rules: rules, Graph: func(string) compliance.Graph { return compliance.Equality{} },
+		Shared: shared, Now: h.opts.Now, Log: log, Registerer: h.registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.ingester, err = ingest.New(ingest.Options{
+		Store: s, Fleet: p.fleet, Shared: shared, Permanent: store.IsRejected, Stored: g.Stored, Now: h.opts.Now, Log: log, Registerer: h.registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.ingester.Load(ctx); err != nil {
+		return nil, err
+	}
+	if err := h.authenticate(ctx, p); err != nil {
+		return nil, err
+	}
+	p.api, err = api.New(api.Options{
+		Ingester: p.ingester, Gate: g, Fleet: fleet.NewView(p.fleet, s), Tokens: p.tokens, Health: h.health(s),
+		Logger: log, Registerer: h.registry, Gatherer: h.registry, Version: h.opts.Version, Now: h.opts.Now,
+	})
+	return p, err
+}
+
+// authenticate reads the tokens, and makes the first one where anybody but
+// this machine can reach the hub.
+func (h *Hub) authenticate(ctx context.Context, p *parts) error {
+	local := loopback(h.opts.Config.Listen)
+	tokens, err := auth.New(auth.Options{
+		Store: tokenStore{p.store}, LoopbackOnly: local, Logger: h.opts.Log, Registerer: h.registry, Now: h.opts.Now,
+	})
+	if err != nil {
+		return err
+	}
+	p.tokens = tokens
+	if err := tokens.Refresh(ctx); err != nil {
+		return err
+	}
+	if local {
+		return nil
+	}
+	path, err := tokens.Bootstrap(ctx, h.opts.Config.DataDir)
+	if err != nil {
+		return err
+	}
+	if path != "" {
+		h.opts.Log.Info("the hub can be reached from other machines: calls need a token", "admin_token_file", path)
+	}
+	return nil
+}
+
+// health says what /readyz shows.
+func (h *Hub) health(s *store.Store) func(context.Context) []api.Check {
+	return func(ctx context.Context) []api.Check {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		check := api.Check{Name: "clickhouse", OK: true, Detail: "answers"}
+		if err := s.Ping(ctx); err != nil {
+			h.opts.Log.Warn("not ready", "error", err)
+			check.OK, check.Detail = false, "does not answer; the hub's log says why"
+		}
+		return []api.Check{check}
+	}
+}
