@@ -187,7 +187,7 @@ func TestGateExit(t *testing.T) {
 		},
 		"no poll": {verdict: verdict(schema.Passed), fault: onPath(pollPath, silent), want: 0, within: time.Second},
 		"unavailable for a while": {
-			verdict: verdict(schema.Passed), want: 0, within: 25 * time.Second,
+			verdict: verdict(schema.Passed), want: 0, within: 31 * time.Second,
 			fault: times(5, func(w http.ResponseWriter, _ *http.Request) bool {
 				problem(w, 503, schema.CodeUnavailable, "the store is down")
 				return true
@@ -209,7 +209,7 @@ func TestGateExit(t *testing.T) {
 				return true
 			},
 		},
-		"page for a while": {verdict: verdict(schema.Passed), fault: times(3, answer(200, "text/html", htmlPage)), want: 0, within: 5 * time.Second},
+		"page for a while": {verdict: verdict(schema.Passed), fault: times(3, answer(200, "text/html", htmlPage)), want: 0, within: 8 * time.Second},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -323,8 +323,11 @@ func TestGateSameQuestion(t *testing.T) {
 		"ssh form":    {args: []string{"--repo", "git@git.example:org/app-gitops"}, change: func(*schema.Verdict) {}},
 		"a clean ref": {args: []string{"--ref", "refs/heads/dev"}, change: func(*schema.Verdict) {}},
 		"the policy": {
-			args:   []string{"--min-compliant", "95.0", "--progress-deadline", "600s", "--mandatory", "tier in (canary)"},
-			change: func(v *schema.Verdict) { v.Policy.MinCompliant, _ = schema.ParsePercent("95%"); v.Policy.Mandatory = "tier=canary" },
+			args: []string{"--min-compliant", "95.0", "--progress-deadline", "600s", "--mandatory", "tier in (canary)"},
+			change: func(v *schema.Verdict) {
+				v.Policy.MinCompliant, _ = schema.ParsePercent("95%")
+				v.Policy.Mandatory = "tier=canary"
+			},
 		},
 	}
 	for name, c := range cases {
@@ -581,7 +584,10 @@ func TestGateEnvironment(t *testing.T) {
 				}
 				bearer := ""
 				h := newFakeHub(verdict(schema.Passed))
-				h.before = func(_ http.ResponseWriter, r *http.Request) bool { bearer = r.Header.Get("Authorization"); return false }
+				h.before = func(_ http.ResponseWriter, r *http.Request) bool {
+					bearer = r.Header.Get("Authorization")
+					return false
+				}
 				defer r.net.serve(h)()
 				got := r.run(t.Context(), args...)
 				wantCode(t, got, c.want)

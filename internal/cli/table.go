@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -78,6 +79,9 @@ func cut(s string, n int) string {
 	return strings.TrimRight(string([]rune(s)[:max(0, n-1)]), " ") + "…"
 }
 
+// escapeSequence is a terminal's control sequence, as tools write for colours.
+var escapeSequence = regexp.MustCompile("\x1b\\[[0-9;?]*[@-~]")
+
 // printable returns s on one line and without what could move a terminal's
 // cursor or turn its text around: reasons and names come from clusters.
 func printable(s string) string {
@@ -91,5 +95,6 @@ func printable(s string) string {
 	if clean {
 		return s
 	}
+	s = escapeSequence.ReplaceAllString(s, "")
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 }
