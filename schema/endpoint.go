@@ -21,7 +21,8 @@ var (
 // Endpoint is a manifests endpoint in canonical form: what is compared, while
 // what was written is kept for display.
 type Endpoint struct {
-	// Repo is host/path without scheme, user, default port and ".git"; other
+	// Repo is host/path without scheme, user, default port and ".git", or
+	// host:/path for a host name without a dot, which could be a folder's; other
 	// storage keeps its scheme (oci://, helm://, bucket://, file://).
 	Repo string
 	// Ref is a branch name, or a pinned ref (see PinnedRef); "" is the default branch.
@@ -63,7 +64,8 @@ func (s Source) Endpoint() (Endpoint, error) {
 // CanonicalRepo returns the canonical form of a repository URL. Scheme, user
 // info, ports 22, 443 and the scheme's own, a trailing ".git" or "/" and the
 // host's case do not matter: `git@host:org/repo` and `https://host/org/repo`
-// are one. Plain absolute folders are `file://` ones.
+// are one. Plain absolute folders are `file://` ones. Percent-encoding stays as
+// it was written. The canonical form is its own canonical form.
 func CanonicalRepo(raw string) (string, error) {
 	s := strings.TrimSpace(raw)
 	if s == "" {
@@ -88,12 +90,12 @@ func CanonicalRepo(raw string) (string, error) {
 	}
 	u, err := url.Parse(scheme + "://" + rest)
 	if err != nil || u.Hostname() == "" {
-		return "", fmt.Errorf("%w: %q has no host; write https://host/org/repo, ssh://host/org/repo or host:org/repo", ErrInvalidRepo, withoutUser(s))
+		return "", fmt.Errorf("%w: %q has no host; write https://host/org/repo, ssh://host/org/repo or host:org/repo", ErrInvalidRepo, shown(s))
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
-		return "", fmt.Errorf("%w: %q has a query or a fragment", ErrInvalidRepo, withoutUser(s))
+		return "", fmt.Errorf("%w: %q has a query or a fragment", ErrInvalidRepo, shown(s))
 	}
-	return hostRepo(storageScheme(scheme), u.Hostname(), portOf(scheme, u.Port()), u.Path)
+	return hostRepo(storageScheme(scheme), u.Hostname(), portOf(scheme, u.Port()), rest[len(beforeSlash(rest)):])
 }
 
 // storageScheme returns the prefix that storage other than Git keeps.
@@ -107,6 +109,7 @@ func storageScheme(scheme string) string {
 
 // portOf returns the port to keep, or "" for one that says nothing.
 func portOf(scheme, port string) string {
+	port = strings.TrimLeft(port, "0")
 	if port == "22" || port == "443" || (port == "80" && scheme == "http") || (port == "9418" && scheme == "git") {
 		return ""
 	}
@@ -120,18 +123,31 @@ func scpRepo(s string) (string, error) {
 		s, user = s[i+1:], true
 	}
 	host, port, p, ok := cutHost(s, user)
-	if !ok || host == "" || strings.Trim(p, "/") == "" || strings.HasPrefix(host, ".") {
-		return "", fmt.Errorf("%w: %q is neither a URL, nor host:path, nor an absolute folder", ErrInvalidRepo, s)
+	if !ok || strings.Trim(p, "/") == "" {
+		return "", fmt.Errorf("%w: %q is neither a URL, nor host:path, nor an absolute folder", ErrInvalidRepo, shown(s))
 	}
 	return hostRepo("", host, portOf("ssh", port), p)
 }
 
-// cutHost splits host:path, or host/path and host:port/path where the host has
-// a dot and no user stood before it: `git@host:2222/x` means the folder 2222.
+// isScheme finds URLs whose second slash was forgotten: https:/host is no scp.
+func isScheme(host string) bool {
+	switch host {
+	case "http", "https", "ssh", "file":
+		return true
+	}
+	return false
+}
+
+// dotted reports whether a host name cannot be taken for a folder's.
+func dotted(host string) bool { return strings.ContainsAny(host, ".:") || host == "localhost" }
+
+// cutHost splits host:path, or host/path where the host has a dot, or
+// host:port/path where no user stands before it: `git@host:2222/x` means the
+// folder 2222.
 func cutHost(s string, user bool) (host, port, p string, ok bool) {
 	if strings.HasPrefix(s, "[") { // IPv6
 		end := strings.IndexByte(s, ']')
-		if end < 0 {
+		if end < 2 {
 			return "", "", "", false
 		}
 		host, s = s[1:end], "v6"+s[end+1:]
@@ -143,9 +159,9 @@ func cutHost(s string, user bool) (host, port, p string, ok bool) {
 		host = name
 	}
 	if !colon {
-		return host, "", tail, strings.ContainsAny(host, ".:") || host == "localhost"
+		return host, "", tail, dotted(strings.ToLower(host))
 	}
-	if !user && isPort(after) && (strings.ContainsAny(host, ".:") || host == "localhost") {
+	if !user && isPort(after) {
 		return host, after, tail, true
 	}
 	if tail != "" {
@@ -169,30 +185,31 @@ func beforeSlash(s string) string {
 }
 
 func hostRepo(prefix, host, port, p string) (string, error) {
-	if err := plainText(p); err != nil {
-		return "", fmt.Errorf("%w: its path holds %w", ErrInvalidRepo, err)
-	}
-	if strings.ContainsAny(host, " \\/@[]%") {
-		return "", fmt.Errorf("%w: %q is no host name", ErrInvalidRepo, host)
+	host = strings.ToLower(strings.TrimRight(host, "."))
+	if plainText(host) != nil || strings.ContainsAny(host, " \\/@[]%") || strings.HasPrefix(host, ".") || len(port) > 5 {
+		return "", fmt.Errorf("%w: %q is no host and port", ErrInvalidRepo, shown(host+":"+port))
 	}
 	p, err := repoPath(p)
 	if err != nil {
 		return "", err
 	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "" || isScheme(host) || p == "" && prefix == "" {
+		return "", fmt.Errorf("%w: it names no host or no repository", ErrInvalidRepo)
+	}
+	address := host
 	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
+		address = "[" + host + "]"
 	}
-	if port != "" {
-		host += ":" + port
-	}
-	if host == "" || p == "" && prefix == "" {
-		return "", fmt.Errorf("%w: it names a host and no repository", ErrInvalidRepo)
+	switch {
+	case port != "":
+		address += ":" + port
+	case prefix == "" && !dotted(host):
+		address += ":"
 	}
 	if p == "" {
-		return prefix + host, nil
+		return prefix + address, nil
 	}
-	return prefix + host + "/" + p, nil
+	return prefix + address + "/" + p, nil
 }
 
 // repoPath cleans the path part of a repository URL.
@@ -204,8 +221,8 @@ func repoPath(p string) (string, error) {
 		}
 	}
 	for {
-		short := strings.TrimRight(strings.TrimSuffix(clean, ".git"), "/")
-		if short == clean || short == "" {
+		short := strings.TrimRightFunc(strings.TrimRight(strings.TrimSuffix(clean, ".git"), "/"), unicode.IsSpace)
+		if short == clean {
 			return clean, nil
 		}
 		clean = short
@@ -223,7 +240,16 @@ func fileRepo(p string) (string, error) {
 	return "file:///" + clean, nil
 }
 
-// withoutUser hides user info in an error's text.
+// shown is what an error shows of a text that is no URL: nothing before its last
+// `@`, because nobody knows where in it a password stands.
+func shown(s string) string {
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		return "…" + s[i:]
+	}
+	return s
+}
+
+// withoutUser cuts the user info off a URL.
 func withoutUser(s string) string {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok {
@@ -239,14 +265,23 @@ func withoutUser(s string) string {
 // agents send it and answers show it. An SSH user ("git") is no secret and
 // goes too.
 func StripUserInfo(raw string) string {
+	raw = strings.TrimSpace(raw)
+	if strings.HasPrefix(raw, "/") {
+		return raw // a folder
+	}
 	if strings.Contains(raw, "://") {
 		return withoutUser(raw)
 	}
 	head := beforeSlash(raw)
-	if i := strings.LastIndexByte(head, '@'); i >= 0 {
-		return raw[i+1:]
+	i := strings.LastIndexByte(head, '@')
+	if i < 0 {
+		return raw
 	}
-	return raw
+	// Without its user, host:2222/x would name a port.
+	if host, folder, ok := strings.Cut(head[i+1:], ":"); ok && isPort(folder) {
+		return host + ":/" + raw[i+1+len(host)+1:]
+	}
+	return raw[i+1:]
 }
 
 // CanonicalRef returns the canonical form of a ref: refs/heads/x is x, empty

@@ -3,6 +3,8 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -321,11 +323,12 @@ func (r *Registration) Validate() error {
 		}
 		seen[m] = true
 	}
-	for k, v := range r.Labels {
-		if err := plainField("/labels/"+k, k, 2*maxName, true); err != nil {
+	for _, k := range slices.Sorted(maps.Keys(r.Labels)) {
+		at := "/labels/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(k)
+		if err := plainField(at, k, 2*maxName, true); err != nil {
 			return err
 		}
-		if err := plainField("/labels/"+k, v, maxText, false); err != nil {
+		if err := plainField(at, r.Labels[k], maxText, false); err != nil {
 			return err
 		}
 	}
@@ -348,8 +351,11 @@ func (h *Heartbeat) Validate() error {
 	if h.Epoch == 0 {
 		return missing("/epoch", "the epoch that PUT /clusters/{cluster} answered")
 	}
-	if h.Epoch > MaxEpoch || h.Sequence > MaxSequence {
-		return invalid(CodeInvalidField, "/epoch", "an epoch is at most %d, a sequence at most %d", uint64(MaxEpoch), uint64(MaxSequence))
+	if h.Epoch > MaxEpoch {
+		return invalid(CodeInvalidField, "/epoch", "an epoch is at most %d", uint64(MaxEpoch))
+	}
+	if h.Sequence > MaxSequence {
+		return invalid(CodeInvalidField, "/sequence", "a sequence is at most %d", uint64(MaxSequence))
 	}
 	if _, ok := ParseDigest(h.Digest); h.Digest != "" && !ok {
 		return invalid(CodeInvalidField, "/digest", "a digest is 32 hex digits, or left out for no comparison")
