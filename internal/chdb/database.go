@@ -272,6 +272,14 @@ func (s *session) watch(ctx context.Context) func() {
 	}
 }
 
+// interrupted is an error when the session's statement was told to stop.
+func (s *session) interrupted(ctx context.Context) error {
+	if ctx.Err() != nil || s.db.stopped.Err() != nil {
+		return failure(codeQueryWasStopped, "the client went away or the engine is stopping")
+	}
+	return nil
+}
+
 // kill asks the engine to stop the session's statement, over a connection of
 // its own, until the statement is finished.
 func (s *session) kill(finished <-chan struct{}) {

@@ -76,7 +76,15 @@ func (h *handler) run(ctx context.Context, req *request, out *response) error {
 	}
 	defer s.end()
 	defer s.watch(ctx)()
+	if err := h.answer(s, req, out); err != nil {
+		return err
+	}
+	// A statement that was told to stop may end without an error, with half of
+	// its rows.
+	return s.interrupted(ctx)
+}
 
+func (h *handler) answer(s *session, req *request, out *response) error {
 	if req.insert {
 		written, err := s.insert(req)
 		if err != nil {
@@ -106,7 +114,7 @@ func (s *session) insert(req *request) (uint64, error) {
 		return 0, err
 	}
 	defer stream.close()
-	size, err := feed(stream, req.body)
+	size, err := feed(stream.append, req.body)
 	if err != nil {
 		return 0, failure(codeCannotReadAll, "reading the data of an INSERT after %d bytes: %v", size, err)
 	}
@@ -119,21 +127,34 @@ func (s *session) insert(req *request) (uint64, error) {
 }
 
 // feed copies a body into an INSERT and returns the bytes read. A failed INSERT
-// ends the copying early and is no error here: finish reports it.
-func feed(stream *insertion, body io.Reader) (int64, error) {
+// ends the copying early and is no error here: finish reports it. A body that
+// breaks off is an error, always: it must not be stored as if it were whole.
+func feed(push func([]byte) bool, body io.Reader) (int64, error) {
 	piece := make([]byte, insertPiece)
 	var size int64
 	for {
-		n, err := io.ReadFull(body, piece)
+		n, err := fill(body, piece)
 		size += int64(n)
-		if !stream.append(piece[:n]) {
-			return size, nil
-		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return size, nil
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return size, err
 		}
+		if !push(piece[:n]) || err != nil {
+			return size, nil
+		}
 	}
+}
+
+// fill reads until the piece is full, and returns io.EOF at the body's proper
+// end. io.ReadFull will not do: it gives io.ErrUnexpectedEOF at the end as well
+// as for a body that breaks off.
+func fill(body io.Reader, piece []byte) (int, error) {
+	n := 0
+	for n < len(piece) {
+		m, err := body.Read(piece[n:])
+		n += m
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }
