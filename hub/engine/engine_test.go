@@ -19,17 +19,11 @@ import (
 	"github.com/landfall-hub/landfall/hub/engine/enginetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(enginetest.Main(m)) }
-
 // options are for an engine on a new folder; the test is skipped, in
 // enginetest's words, where there is no libchdb.
 func options(t *testing.T) engine.Options {
 	t.Helper()
-	enginetest.Shared(t)
-	binary, library, err := enginetest.Files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary, library := enginetest.Files(t)
 	return engine.Options{
 		Path: t.TempDir(), Binary: binary, Library: library, LockWait: 10 * time.Second,
 		Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),

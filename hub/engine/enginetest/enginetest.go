@@ -62,7 +62,7 @@ func StartEngine(t testing.TB) *Engine {
 }
 
 func start(folder string) (*Engine, error) {
-	binary, library, err := Files()
+	binary, library, err := find()
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ const parentEnv = "LANDFALL_ENGINETEST_PARENT"
 // startOn starts an engine on a folder, as hub/engine does.
 func startOn(ctx context.Context, t testing.TB, folder string, change func(*engine.ProcessOptions)) (*engine.Process, error) {
 	t.Helper()
-	binary, library := files(t)
+	binary, library := enginetest.Files(t)
 	opts := engine.ProcessOptions{
 		Binary: binary, Library: library, Path: folder, Listen: "127.0.0.1:0", Password: "secret",
 		Log: slog.New(slog.DiscardHandler),
@@ -40,17 +40,6 @@ func startOn(ctx context.Context, t testing.TB, folder string, change func(*engi
 		t.Cleanup(process.Kill)
 	}
 	return process, err
-}
-
-// files skips the test, in enginetest's words, where there is no libchdb.
-func files(t testing.TB) (binary, library string) {
-	t.Helper()
-	enginetest.Shared(t)
-	binary, library, err := enginetest.Files()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return binary, library
 }
 
 func TestLibraryIsMissing(t *testing.T) {
@@ -141,7 +130,7 @@ func TestStopIsCleanAndBounded(t *testing.T) {
 // TestParentIsKilled plays the hub in a process of its own and kills it.
 func TestParentIsKilled(t *testing.T) {
 	folder := t.TempDir()
-	files(t)
+	enginetest.Files(t)
 	parent := exec.Command(os.Args[0], "-test.run=^TestPlayParent$", "-test.v")
 	parent.Env = append(parent.Environ(), parentEnv+"="+folder)
 	output, err := parent.StdoutPipe()

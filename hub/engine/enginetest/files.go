@@ -25,8 +25,18 @@ func missing(t testing.TB, err error) {
 }
 
 // Files returns the paths of landfall-engine, built from this checkout, and of
-// libchdb.
-func Files() (binary, library string, err error) {
+// libchdb. Where libchdb is missing the test is skipped, or fails in CI.
+func Files(t testing.TB) (binary, library string) {
+	t.Helper()
+	binary, library, err := find()
+	if err != nil {
+		missing(t, err)
+	}
+	return binary, library
+}
+
+// find looks and builds once per test process.
+func find() (binary, library string, err error) {
 	files.once.Do(func() {
 		root, err := findRoot()
 		if err != nil {
