@@ -120,7 +120,7 @@ func readBody(w http.ResponseWriter, r *http.Request, encoding string, share *re
 	if control.SetReadDeadline(time.Now().Add(bodyTimeout)) == nil {
 		defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	}
-	raw := &arrival{r: http.MaxBytesReader(w, r.Body, MaxBody)}
+	raw := &arrival{r: http.MaxBytesReader(innermost(w), r.Body, MaxBody)}
 	plain, done, err := decompressor(encoding, raw)
 	if err == nil {
 		defer done()
@@ -143,6 +143,18 @@ func readBody(w http.ResponseWriter, r *http.Request, encoding string, share *re
 		return refuse(schema.CodeInvalidJSON, "the body is not %s: %v", encoding, err)
 	}
 	return refuse(schema.CodeInvalidJSON, "the body ends before it is complete")
+}
+
+// innermost returns the server's own writer: told of a body that is too long it
+// lets the client read the refusal before it closes the connection.
+func innermost(w http.ResponseWriter) http.ResponseWriter {
+	for {
+		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return w
+		}
+		w = outer.Unwrap()
+	}
 }
 
 // arrival remembers how reading from the connection failed, so that it can be
