@@ -35,7 +35,8 @@ func (s *Store) insert(ctx context.Context, table, token string, rows int, value
 	if len(columns) != len(values) {
 		return fmt.Errorf("inserting into %s: it has not all of the %d columns named", table, len(values))
 	}
-	settings := clickhouse.Settings{}
+	// Servers may gather inserts by themselves; ours are gathered already.
+	settings := clickhouse.Settings{"async_insert": 0}
 	if token != "" {
 		settings["insert_deduplication_token"] = token
 	}
