@@ -69,9 +69,9 @@ func TestChildren(t *testing.T) {
 		"Worst": {
 			reason: "The worst is named, whatever the order, and the rest counted.",
 			build: func() subscribers {
-				return subscribers{root(many, blocked("b", schema.StatusFailure, "Two"), blocked("a", schema.StatusFailure, "One"))}
+				return subscribers{root(many, blocked("b", schema.StatusFailure, "One"), blocked("a", schema.StatusFailure, "Two"))}
 			},
-			want: schema.OutcomeFailed, why: "child HelmRelease/apps/a: One, and 4 more",
+			want: schema.OutcomeFailed, why: "child HelmRelease/apps/a: Two, and 4 more",
 		},
 		"SameRefAtDepthOne": {
 			reason: "It stands at c1: its own reason is shown.",
@@ -118,6 +118,24 @@ func TestChildren(t *testing.T) {
 				return subscribers{r, a, b, below(progressingOn("x"), b, "c")}
 			},
 			want: schema.OutcomeInProgress, why: "child Kustomization/flux-system/c: Progressing",
+		},
+		"SameNamesOnTwoClusters": {
+			reason: "The failing one is another cluster's.",
+			build: func() subscribers {
+				r := root()
+				other := pendingOn("drone-02")
+				other.Asked = false
+				return subscribers{r, other, below(compliantOn("x"), r, "apps"), below(failedOn("x"), other, "apps")}
+			},
+			want: schema.OutcomeCompliant,
+		},
+		"ChildOfTheSecondCluster": {
+			reason: "Each cluster's own children count.",
+			build: func() subscribers {
+				r := compliantOn("drone-02")
+				return subscribers{r, below(failedOn("x"), r, "apps")}
+			},
+			want: schema.OutcomeFailed, why: "child Kustomization/flux-system/apps: BuildFailed",
 		},
 		"OnAnotherCluster": {
 			reason: "Names are a cluster's own.",

@@ -189,6 +189,27 @@ func TestSoakOfOneThatIsNotAffected(t *testing.T) {
 	}
 }
 
+func TestSoakOfTwoSources(t *testing.T) {
+	s := compliantOn("drone-01")
+	flaky := s.Sources[0]
+	flaky.Runs = []compliance.Run{{Commit: "c2", SuccessAt: at(10), Failed: true}}
+	s.Sources = append(s.Sources, flaky)
+	in := ask(s)
+	in.Policy.MinSuccessTime = minutes(1)
+	if got := compliance.Evaluate(in).Verdict; got.Reason != "min_success_time" {
+		t.Errorf("one source is not steady: got %s %q", got.State, got.Reason)
+	}
+	s.Sources[1].Runs[0].SteadyAt = at(40)
+	r := compliance.Evaluate(in)
+	if r.Verdict.State != schema.Passed {
+		t.Errorf("both are steady: got %s %q", r.Verdict.State, r.Verdict.Reason)
+	}
+	in.Policy.MinSuccessTime = minutes(21)
+	if got := compliance.Evaluate(in).Verdict; got.Reason != "min_success_time" {
+		t.Errorf("it counts from the later of the two: got %s %q", got.State, got.Reason)
+	}
+}
+
 func TestNextAt(t *testing.T) {
 	silence := at(60).Add(-10*time.Second + 5*heartbeat)
 	cases := map[string]struct {

@@ -201,6 +201,18 @@ func TestListsAreNeverNil(t *testing.T) {
 	}
 }
 
+func TestTwoReportersOfOneCluster(t *testing.T) {
+	// Two hubs report the same name on the same cluster: the order of the rows
+	// must not follow the order of the input.
+	a, b := failedOn("drone-01"), failedOn("drone-01")
+	a.Reporter, b.Reporter = cluster("hub-1"), cluster("hub-2")
+	a.Revision, b.Revision = "dev@sha1:a", "dev@sha1:b"
+	one, other := compliance.Evaluate(ask(a, b)).Verdict, compliance.Evaluate(ask(b, a)).Verdict
+	if diff := cmp.Diff(one.Unfinished, other.Unfinished); diff != "" || len(one.Unfinished) != 2 {
+		t.Errorf("the order shows: %s", diff)
+	}
+}
+
 func TestListsAreCapped(t *testing.T) {
 	var all []compliance.Subscriber
 	for i := range 3000 {

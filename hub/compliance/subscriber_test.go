@@ -142,6 +142,12 @@ func TestSubscriberTable(t *testing.T) {
 			graph:  func(h *history) { delete(h.trees, "c1") },
 			want:   schema.OutcomeCompliant,
 		},
+		"RevertByUnknownTrees": {
+			reason: "Nor without the trees of A.",
+			change: source("c4", "c4", run("c4", 20)),
+			graph:  func(h *history) { delete(h.trees, "c4") },
+			want:   schema.OutcomeCompliant,
+		},
 		"FirstCommitOfTheRepository": {
 			reason: "A root commit has no parent to go back to.",
 			change: source("c4", "c4", run("c4", 20)), commit: "c0",
