@@ -83,10 +83,7 @@ func CanonicalRepo(raw string) (string, error) {
 	}
 	scheme = strings.ToLower(scheme)
 	if scheme == "file" {
-		if i := strings.IndexByte(rest, '/'); i > 0 {
-			rest = rest[i:]
-		}
-		return fileRepo(rest)
+		return fileRepo(rest[len(beforeSlash(rest)):])
 	}
 	u, err := url.Parse(scheme + "://" + rest)
 	if err != nil || u.Hostname() == "" {
@@ -222,7 +219,7 @@ func repoPath(p string) (string, error) {
 	}
 	for {
 		short := strings.TrimRightFunc(strings.TrimRight(strings.TrimSuffix(clean, ".git"), "/"), unicode.IsSpace)
-		if short == clean {
+		if last := path.Base(short); short == clean || short != "" && (last == "." || last == "..") {
 			return clean, nil
 		}
 		clean = short

@@ -55,7 +55,7 @@ func TestCanonicalRepoRefuses(t *testing.T) {
 	for name, in := range map[string]string{
 		"Empty": "", "Blank": "  ", "NoPath": "https://github.com", "NoPathSlash": "https://github.com/", "NoHost": "https:///org/repo",
 		"Word": "repo", "RelativeFolder": "org/repo", "DotFolder": "./repo", "ClimbingURL": "https://github.com/org/../../etc",
-		"ClimbingFolder": "/srv/../etc", "Root": "/", "FileRoot": "file:///", "Query": "https://github.com/org/repo?ref=x", "Fragment": "https://github.com/org/repo#x",
+		"ClimbingFolder": "/srv/../etc", "Root": "/", "FileRoot": "file:///", "FileHost": "file://host", "Query": "https://github.com/org/repo?ref=x", "Fragment": "https://github.com/org/repo#x",
 		"Control": "https://github.com/org/re\x00po", "NewLine": "https://github.com/org/re\npo", "NotUTF8": "https://github.com/org/\xff", "EscapedHost": "https://%41/org/repo%",
 		"EmptyScp": "git@:org/repo", "ScpNoPath": "git@host:", "OpenBracket": "[::1/org", "NoBracket": "[]:org",
 		"OneSlash": "https:/github.com/org/repo", "LongPort": "https://github.com:123456/org/repo", "Zone": "http://[fe80::1%25en0]/org/repo", "LeadingDot": "https://.github.com/org/repo",
@@ -72,7 +72,7 @@ func TestCanonicalRepoHidesSecrets(t *testing.T) {
 		"https://bob:s3cret@github.com/org/repo", "https://s3cret@github.com/org/repo", "ssh://s3cret@github.com/org/repo", "s3cret@github.com:org/repo",
 		"https://bob:s3cret@github.com", "https://bob:s3cret@", "https://bob:s3cret@github.com/org/repo?x", "https://bob:s3cret@github.com/org/../..",
 		"https://bob:s3cret@@github.com/org/repo", "https://bob:s3%zzcret@github.com/org/repo", "https://bob:s3cret@git hub.com/org/repo", "s3cret@host", "s3cret@:x",
-		"bob:s3cret@github.com/org/repo", "bob:s3cret@github.com:org/repo", "https://bob:s3cret/with/slash@github.com/org/repo", "file://bob:s3cret@host/srv/x",
+		"bob:s3cret@github.com/org/repo", "bob:s3cret@github.com:org/repo", "https://bob:s3cret/with/slash@github.com/org/repo", "file://bob:s3cret@host/srv/x", "file://bob:s3cret@host",
 		"https://bob:s3cret@github.com:99999999/org/repo", "https://bob:s3cret#x@github.com/org/repo", "https://bob:s3cret?x@github.com/org/repo",
 		"s3cret/@github.com:org", "https://bob:s3cret@github.com/org/\x00", "https:/bob:s3cret@github.com/org/repo", "https:bob:s3cret@github.com/org/repo",
 		`https:\\bob:s3cret@github.com\org`,
@@ -231,7 +231,7 @@ func FuzzCanonicalRepo(f *testing.F) {
 	for _, s := range []string{
 		"https://github.com/org/repo.git", "git@github.com:org/repo", "ssh://git@host:2222/org/repo", "/srv/git/repo", "file:///srv/git", "oci://ghcr.io/x", "helm://h",
 		"[::1]:3000/org", "http://[fe80::1%25en0]/x", "host:path", "a.b/c", "localhost:1/x", "git@host:2222/x", "https://u:p@host/x", "x.git.git", "/x.git/.git",
-		"http://a.b:80/c", "git://a.b:9418/c", "a.b:22/c", "HTTP://A./b", "https://h/%2e%2e/x", "https://h/a%20b", "https://h/%00", "//x", "h:443", "v6:x/y",
+		"http://a.b:80/c", "git://a.b:9418/c", "a.b:22/c", "HTTP://A./b", "https://h/%2e%2e/x", "https://h/a%20b", "https://h/%00", "//x", "h:443", "v6:x/y", "/..git", "/a/...git", "AA: /0", "http./0", "0: /", "/://@", "@0:0 ",
 	} {
 		f.Add(s)
 	}
