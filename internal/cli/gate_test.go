@@ -109,6 +109,7 @@ func TestGateExit(t *testing.T) {
 		want    int
 		// within bounds how long it takes; zero is the timeout of 2 minutes.
 		within time.Duration
+		least  time.Duration
 		says   string
 	}{
 		"passed":              {verdict: verdict(schema.Passed), want: 0, within: time.Second},
@@ -137,6 +138,13 @@ func TestGateExit(t *testing.T) {
 			reason: "access refused is 4 even when a verdict was had", verdict: verdict(schema.Waiting), want: 4, within: 90 * time.Second,
 			fault: answeredOnce(func(w http.ResponseWriter, r *http.Request) bool {
 				problem(w, 401, schema.CodeUnauthenticated, "revoked")
+				return true
+			}),
+		},
+		"forbidden after an answer": {
+			want: 4, within: 5 * time.Second,
+			fault: answeredOnce(func(w http.ResponseWriter, _ *http.Request) bool {
+				problem(w, 403, schema.CodeForbidden, "no longer")
 				return true
 			}),
 		},
@@ -194,7 +202,7 @@ func TestGateExit(t *testing.T) {
 			}),
 		},
 		"asks to wait": {
-			verdict: verdict(schema.Passed), want: 0, within: 37 * time.Second,
+			verdict: verdict(schema.Passed), want: 0, within: 37 * time.Second, least: 30 * time.Second,
 			fault: times(1, func(w http.ResponseWriter, _ *http.Request) bool {
 				w.Header().Set("Retry-After", "30")
 				problem(w, 429, schema.CodeOverloaded, "busy")
@@ -227,8 +235,8 @@ func TestGateExit(t *testing.T) {
 				if within == 0 {
 					within = 2*time.Minute + grace
 				}
-				if got.took > within {
-					t.Errorf("it took %s, want at most %s", got.took, within)
+				if got.took > within || got.took < c.least {
+					t.Errorf("it took %s, want %s to %s", got.took, c.least, within)
 				}
 				if !strings.Contains(got.err, c.says) {
 					t.Errorf("stderr does not say %q:\n%s", c.says, got.err)
@@ -372,6 +380,12 @@ func TestGateRestart(t *testing.T) {
 				t.Errorf("stderr does not say %q:\n%s", want, got.err)
 			}
 		}
+		for _, line := range strings.Split(got.err, "\n") {
+			// The hub is back at 2:00 and 4:00; the longest pause is 15 seconds.
+			if strings.Contains(line, "answers") && line[:8] > "00:02:16" && line[:8] < "00:04:00" {
+				t.Errorf("it found out late that the hub is back: %s", line)
+			}
+		}
 		if n := strings.Count(got.err, "connection refused"); n != 2 {
 			t.Errorf("an outage is told %d times, want once for each of 2:\n%s", n, got.err)
 		}
@@ -489,116 +503,6 @@ func TestGateRealRestart(t *testing.T) {
 	}
 }
 
-// TestGateUsage holds every complaint about flags against code 2 and a remedy.
-func TestGateUsage(t *testing.T) {
-	cases := map[string]struct {
-		args []string
-		says string
-	}{
-		"no repo":         {[]string{"gate", "--commit", testCommit}, "--repo is missing"},
-		"no commit":       {[]string{"gate", "--repo", testRepo}, "--commit is missing"},
-		"short commit":    {gateArgs("--commit", "5ce0d1a"), "git rev-parse"},
-		"branch":          {gateArgs("--commit", "main"), "git rev-parse"},
-		"empty ref":       {gateArgs("--ref", ""), "--ref is empty"},
-		"empty path":      {gateArgs("--path", ""), "--path is empty"},
-		"path climbs":     {gateArgs("--path", "../x"), "--path: the path climbs out"},
-		"no repo URL":     {gateArgs("--repo", "nonsense"), "--repo: not a repository URL"},
-		"zero timeout":    {gateArgs("--timeout", "0s"), "--timeout is 0s"},
-		"bare timeout":    {gateArgs("--timeout", "15"), "--timeout"},
-		"percent":         {gateArgs("--min-compliant", "150%"), "--min-compliant"},
-		"failures":        {gateArgs("--max-failures", "-1"), "--max-failures"},
-		"empty mandatory": {gateArgs("--mandatory", ""), "--mandatory is empty"},
-		"zero targets":    {gateArgs("--zero-targets", "maybe"), "deny, allow or require:N"},
-		"unknown":         {gateArgs("--unknown", "allow"), "block or exclude"},
-		"children":        {gateArgs("--children", "no"), "require or ignore"},
-		"deadline":        {gateArgs("--progress-deadline", "0s"), "--progress-deadline"},
-		"unknown flag":    {gateArgs("--colour"), "unknown flag: --colour"},
-		"argument":        {gateArgs("dev"), "unknown command"},
-		"no command":      {nil, "say which command"},
-		"unknown command": {[]string{"gates"}, "unknown command"},
-		"output":          {gateArgs("-o", "xml"), "table, json or yaml"},
-		"hub":             {gateArgs("--hub", "hub.example:8080"), "scheme and host"},
-		"password in URL": {gateArgs("--hub", "https://me:hunter2@hub.example"), "user name"},
-		"token file":      {gateArgs("--token-file", "/nonexistent/token"), "no such file"},
-		"no token file":   {gateArgs("--token-file", ""), "--token-file is empty"},
-		"no subcommand":   {[]string{"tokens"}, "create, list, revoke"},
-		"no role":         {[]string{"tokens", "create"}, "--role is missing"},
-		"bad role":        {[]string{"tokens", "create", "--role", "root"}, "agent, reader, pipeline or admin"},
-		"cluster role":    {[]string{"tokens", "create", "--role", "admin", "--cluster", "x"}, "--role agent only"},
-		"no token":        {[]string{"tokens", "revoke"}, "name one token"},
-		"a secret":        {[]string{"tokens", "revoke", "lf_7f3a_hunter2"}, "not its id"},
-		"two names":       {[]string{"clusters", "show", "a", "b"}, "name one cluster"},
-		"a bad name":      {[]string{"clusters", "show", "../x"}, "a cluster's name"},
-		"not asked":       {[]string{"clusters", "decommission", "a"}, "--yes"},
-		"cluster status":  {[]string{"clusters", "list", "--status", "up"}, "live, silent or decommissioned"},
-		"row status":      {[]string{"status", "--status", "up"}, "success, failure"},
-		"limit":           {[]string{"status", "--limit", "0"}, "1 or more"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			var r runner // without a server: nothing may be asked
-			got := r.run(t.Context(), c.args...)
-			wantCode(t, got, exitUsage)
-			if !strings.Contains(got.err, c.says) || got.out != "" {
-				t.Errorf("want %q on stderr alone:\n%s%s", c.says, got.out, got.err)
-			}
-			if strings.Contains(got.err, "hunter2") || strings.Contains(got.err, "connection refused") {
-				t.Errorf("it showed a secret or asked a hub:\n%s", got.err)
-			}
-		})
-	}
-}
-
-// TestGateEnvironment lets flags win over the environment.
-func TestGateEnvironment(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		env    map[string]string
-		args   []string
-		want   int
-		bearer string
-		json   bool
-	}{
-		"token":        {env: map[string]string{"LANDFALL_TOKEN": "lf_a_b\n"}, bearer: "Bearer lf_a_b"},
-		"token file":   {env: map[string]string{"LANDFALL_TOKEN_FILE": "FILE"}, bearer: "Bearer lf_file_x"},
-		"flag wins":    {env: map[string]string{"LANDFALL_TOKEN": "lf_a_b"}, args: []string{"--token-file", "FILE"}, bearer: "Bearer lf_file_x"},
-		"output":       {env: map[string]string{"LANDFALL_OUTPUT": "json"}, json: true},
-		"output flag":  {env: map[string]string{"LANDFALL_OUTPUT": "json"}, args: []string{"-o", "table"}},
-		"two tokens":   {env: map[string]string{"LANDFALL_TOKEN": "a", "LANDFALL_TOKEN_FILE": "b"}, want: exitUsage},
-		"bad token":    {reason: "a header cannot hold it", env: map[string]string{"LANDFALL_TOKEN": "a\nb"}, want: exitUsage},
-		"hub flag":     {env: map[string]string{"LANDFALL_HUB": "http://127.0.0.1:1"}},
-		"nothing else": {reason: "only the globals have variables", env: map[string]string{"LANDFALL_COMMIT": "x", "LANDFALL_TIMEOUT": "x"}},
-	}
-	file := t.TempDir() + "/token"
-	writeFile(t, file, "lf_file_x\n")
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := runner{env: map[string]string{}}
-				for k, v := range c.env {
-					r.env[k] = strings.Replace(v, "FILE", file, 1)
-				}
-				args := gateArgs()
-				for _, a := range c.args {
-					args = append(args, strings.Replace(a, "FILE", file, 1))
-				}
-				bearer := ""
-				h := newFakeHub(verdict(schema.Passed))
-				h.before = func(_ http.ResponseWriter, r *http.Request) bool {
-					bearer = r.Header.Get("Authorization")
-					return false
-				}
-				defer r.net.serve(h)()
-				got := r.run(t.Context(), args...)
-				wantCode(t, got, c.want)
-				if bearer != c.bearer || strings.HasPrefix(got.out, "{") != c.json {
-					t.Errorf("bearer %q, want %q; stdout:\n%s", bearer, c.bearer, got.out)
-				}
-			})
-		})
-	}
-}
-
 // TestGateManyChanges runs a fleet of a thousand through, each change a verdict.
 func TestGateManyChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -631,6 +535,29 @@ func TestGateManyChanges(t *testing.T) {
 		}
 		if want := "200 of 1000 compliant, " + strconv.Itoa(800) + " pending; c-0100 Kustomization/flux-system/x: pending → done;"; !strings.Contains(got.err, want) {
 			t.Errorf("stderr does not say %q:\n%s", want, got.err)
+		}
+	})
+}
+
+// TestGatePollFindsHub tells soon that a hub is back, although nothing changes
+// and the hub would hold an answer back.
+func TestGatePollFindsHub(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r runner
+		h := newFakeHub(verdict(schema.Waiting))
+		back := time.Now().Add(time.Minute)
+		h.before = func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, "/stream") || time.Now().Before(back) {
+				return answer(503, "text/plain", "no")(w, r)
+			}
+			return false
+		}
+		defer r.net.serve(h)()
+		got := r.run(t.Context(), gateArgs("--timeout", "5m")...)
+		wantCode(t, got, exitWaiting)
+		_, line, found := strings.Cut(got.err, "\n00:01:") // two tries of at most 15 seconds each
+		if !found || !strings.Contains(line, "the hub http://hub.test answers") || line[:2] > "31" {
+			t.Errorf("it was not told soon that the hub is back:\n%s", got.err)
 		}
 	})
 }

@@ -191,6 +191,10 @@ func TestRedirects(t *testing.T) {
 			http.Redirect(w, r, other.URL+"/api/v1/clusters/x", http.StatusFound)
 		case "/api/v1/clusters/away307":
 			http.Redirect(w, r, other.URL+"/api/v1/clusters/x", http.StatusTemporaryRedirect)
+		case "/api/v1/clusters/json":
+			w.Header().Set("Location", "/api/v1/clusters/x")
+			w.WriteHeader(http.StatusFound)
+			io.WriteString(w, `{"epoch":9}`)
 		case "/api/v1/clusters/near":
 			http.Redirect(w, r, "/api/v1/clusters/x", http.StatusMovedPermanently)
 		case "/api/v1/clusters/round":
@@ -216,6 +220,7 @@ func TestRedirects(t *testing.T) {
 	}
 	for name, call := range map[string]func() error{
 		"PUT as GET":  func() error { _, err := client.Register(t.Context(), "near", schema.Registration{}); return err },
+		"with a body": func() error { _, err := client.Register(t.Context(), "json", schema.Registration{}); return err },
 		"POST as GET": func() error { _, err := client.Heartbeat(t.Context(), "away", schema.Heartbeat{}); return err },
 	} {
 		if err := call(); err == nil || Status(err)/100 != 3 || !strings.Contains(err.Error(), "redirects to") {
