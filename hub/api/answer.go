@@ -62,6 +62,7 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, status int, contentT
 		}
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
+	extendWriting(w, writeTimeout)
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
 }

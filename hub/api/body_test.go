@@ -172,6 +172,17 @@ func TestBodiesThatAreTooLong(t *testing.T) {
 	}
 }
 
+// TestTooLongIsRefusedUnread: Content-Length is enough to say no.
+func TestTooLongIsRefusedUnread(t *testing.T) {
+	f := newFixture(t)
+	r := request{method: http.MethodPost, target: reports, body: "x"}.build(f)
+	body := &metered{r: blank{}, share: &reservation{pool: f.api.bodies, held: MaxBody}}
+	r.Body, r.ContentLength = io.NopCloser(body), MaxBody+1
+	if p := problem(t, serve(f, r)); p.Code != schema.CodeBodyTooLarge || body.read != 0 {
+		t.Errorf("%s after %d bytes were read", p.Code, body.read)
+	}
+}
+
 func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

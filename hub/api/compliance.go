@@ -15,7 +15,7 @@ import (
 const (
 	// maxWait is the longest long poll.
 	maxWait = 5 * time.Minute
-	// writeTimeout is how long a client may take to read a verdict.
+	// writeTimeout is how long a client may take to read an answer.
 	writeTimeout = 30 * time.Second
 )
 
@@ -39,20 +39,19 @@ func (a *API) compliance(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if wait > 0 && !v.State.Final() {
-		if v, err = a.waitFor(w, r, q, v, wait); err != nil {
+		if v, err = a.waitFor(r, q, v, wait); err != nil {
 			return err
 		}
 	}
 	return a.answer(w, r, http.StatusOK, v)
 }
 
-func (a *API) waitFor(w http.ResponseWriter, r *http.Request, q schema.Question, seen schema.Verdict, wait time.Duration) (schema.Verdict, error) {
+func (a *API) waitFor(r *http.Request, q schema.Question, seen schema.Verdict, wait time.Duration) (schema.Verdict, error) {
 	done, err := a.startWaiting()
 	if err != nil {
 		return schema.Verdict{}, err
 	}
 	defer done()
-	extendWriting(w, wait+writeTimeout)
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
 	return a.gate.Next(ctx, q, seen)
@@ -70,8 +69,8 @@ func (a *API) startWaiting() (done func(), err error) {
 	}, nil
 }
 
-// extendWriting moves the server's deadline for writing the answer; a server
-// without one, and a test's recorder, do not need it.
+// extendWriting sets the connection's deadline for writing this answer, whatever
+// the server's own is; a test's recorder has none.
 func extendWriting(w http.ResponseWriter, d time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
 }

@@ -248,8 +248,7 @@ func TestTooManyWait(t *testing.T) {
 	})
 }
 
-// TestStreamOverAConnection reads events as they come, through a real server
-// that limits how long writing may take.
+// TestStreamOverAConnection reads events as they come, through a real server.
 func TestStreamOverAConnection(t *testing.T) {
 	f := newFixture(t)
 	server := httptest.NewServer(f.api.Handler())
