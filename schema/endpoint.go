@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"path"
 	"strings"
@@ -195,6 +196,9 @@ func hostRepo(prefix, host, port, p string) (string, error) {
 	}
 	address := host
 	if strings.Contains(host, ":") {
+		if _, err := netip.ParseAddr(host); err != nil {
+			return "", fmt.Errorf("%w: %q is no IPv6 address", ErrInvalidRepo, host)
+		}
 		address = "[" + host + "]"
 	}
 	switch {
@@ -219,8 +223,11 @@ func repoPath(p string) (string, error) {
 	}
 	for {
 		short := strings.TrimRightFunc(strings.TrimRight(strings.TrimSuffix(clean, ".git"), "/"), unicode.IsSpace)
-		if last := path.Base(short); short == clean || short != "" && (last == "." || last == "..") {
+		if short == clean {
 			return clean, nil
+		}
+		if last := path.Base(short); short != "" && (last == "." || last == "..") {
+			return "", fmt.Errorf("%w: its path ends in dots", ErrInvalidRepo)
 		}
 		clean = short
 	}

@@ -231,7 +231,7 @@ func FuzzCanonicalRepo(f *testing.F) {
 	for _, s := range []string{
 		"https://github.com/org/repo.git", "git@github.com:org/repo", "ssh://git@host:2222/org/repo", "/srv/git/repo", "file:///srv/git", "oci://ghcr.io/x", "helm://h",
 		"[::1]:3000/org", "http://[fe80::1%25en0]/x", "host:path", "a.b/c", "localhost:1/x", "git@host:2222/x", "https://u:p@host/x", "x.git.git", "/x.git/.git",
-		"http://a.b:80/c", "git://a.b:9418/c", "a.b:22/c", "HTTP://A./b", "https://h/%2e%2e/x", "https://h/a%20b", "https://h/%00", "//x", "h:443", "v6:x/y", "/..git", "/a/...git", "AA: /0", "http./0", "0: /", "/://@", "@0:0 ",
+		"http://a.b:80/c", "git://a.b:9418/c", "a.b:22/c", "HTTP://A./b", "https://h/%2e%2e/x", "https://h/a%20b", "https://h/%00", "//x", "h:443", "v6:x/y", "/..git", "/a/...git", "AA: /0", "http./0", "0: /", "/://@", "@0:0 ", "/. /", "file://@", "oCi://::",
 	} {
 		f.Add(s)
 	}
