@@ -308,7 +308,7 @@ func (f *Fleet) Current(ctx context.Context, name string, epoch uint64) (Member,
 	case !ok:
 		return m, NotRegistered(name)
 	case m.Decommissioned:
-		return m, &schema.Refusal{Code: schema.CodeDecommissioned, Detail: "the cluster " + name + " was decommissioned; an admin may register it again"}
+		return m, Decommissioned(name)
 	case epoch > m.Epoch:
 		return m, &schema.Refusal{Code: schema.CodeFutureEpoch, Detail: fmt.Sprintf("epoch %d was never issued for %s, whose current one is %d; register again", epoch, name, m.Epoch)}
 	}
@@ -318,6 +318,11 @@ func (f *Fleet) Current(ctx context.Context, name string, epoch uint64) (Member,
 // NotRegistered is the refusal of a cluster that nobody registered.
 func NotRegistered(name string) error {
 	return &schema.Refusal{Code: schema.CodeNotRegistered, Detail: "no cluster " + name + " is registered; PUT /api/v1/clusters/" + name + " first"}
+}
+
+// Decommissioned is the refusal of a cluster that an admin took out.
+func Decommissioned(name string) error {
+	return &schema.Refusal{Code: schema.CodeDecommissioned, Detail: "the cluster " + name + " was decommissioned; an admin may register it again"}
 }
 
 func unavailable(err error) error {

@@ -157,7 +157,8 @@ func (s *State) upsert(rec *schema.Reconciler, r *schema.Report, version uint64,
 	if rec.Owner != nil {
 		e.Owner = *rec.Owner
 	}
-	e.Endpoints, _ = Endpoints(rec)
+	var index []int
+	e.Endpoints, index = Endpoints(rec)
 	u = Upsert{Reconciler: rec, Changed: true}
 	if known {
 		e.Latch, e.Settled = old.Latch, old.Settled
@@ -172,7 +173,7 @@ func (s *State) upsert(rec *schema.Reconciler, r *schema.Report, version uint64,
 			e.Latch.Runs = nil // what was applied from elsewhere proves nothing here
 		}
 	}
-	e.Latch = e.Latch.next(rec, now)
+	e.Latch = e.Latch.next(rec, index, now)
 	e.Settled = settled(rec, e.Settled)
 	s.Put(ref, e)
 	u.Entry = *e
@@ -180,14 +181,12 @@ func (s *State) upsert(rec *schema.Reconciler, r *schema.Report, version uint64,
 }
 
 // settled says whether success was seen at the reconciler's current generation.
+// A success that it says of an older one proves nothing.
 func settled(r *schema.Reconciler, before bool) bool {
-	if r.Status == schema.StatusSuccess {
-		return true
-	}
 	if r.GenerationObserved != nil && !*r.GenerationObserved {
 		return false
 	}
-	return before
+	return before || r.Status == schema.StatusSuccess
 }
 
 func since(rec *schema.Reconciler, r *schema.Report, old *Entry) time.Time {
@@ -220,15 +219,20 @@ func without(list, gone []string) []string {
 	return kept
 }
 
-// Clear removes everything that the cluster has, as its decommission does.
-func (s *State) Clear(cluster string, now time.Time) Changes {
-	s.Position.Sequence++
+// Clear removes everything that the cluster has, as its decommission at an epoch
+// does. It stands after every message of that epoch and before every one of the
+// next, and is none of them. ok is false when the cluster has gone on since.
+func (s *State) Clear(cluster string, epoch uint64, now time.Time) (c Changes, ok bool) {
+	if s.Position.Version() > schema.Version(epoch+1, 0) {
+		return c, false
+	}
+	s.Position.Epoch, s.Position.Sequence = epoch+1, 0
 	s.Position.Snapshot, s.Position.UnlistedKinds = Snapshot{}, nil
-	c := Changes{Cluster: cluster, ReceivedAt: now.UTC().Truncate(time.Millisecond)}
+	c = Changes{Cluster: cluster, ReceivedAt: now.UTC().Truncate(time.Millisecond)}
 	for _, ref := range slices.SortedFunc(maps.Keys(s.Entries), schema.ObjectRef.Compare) {
 		c.Removals = append(c.Removals, Removal{Ref: ref, Endpoints: s.Entries[ref].Endpoints})
 		s.remove(ref)
 	}
 	c.Position = s.Position
-	return c
+	return c, true
 }

@@ -43,12 +43,15 @@ type blockedKey struct {
 // every depth, sorted by owner and endpoint.
 func (s *State) blocked() []compliance.Blocked {
 	found := map[blockedKey]*compliance.Blocked{}
+	unlisted := func(ref schema.ObjectRef) bool { return slices.Contains(s.Position.UnlistedKinds, ref.Kind) }
 	for ref := range s.unsettled {
-		s.block(found, ref, s.Entries[ref].Status)
+		if !unlisted(ref) {
+			s.block(found, ref, s.Entries[ref].Status)
+		}
 	}
 	if len(s.Position.UnlistedKinds) > 0 {
-		for ref, e := range s.Entries {
-			if e.Settled && slices.Contains(s.Position.UnlistedKinds, ref.Kind) {
+		for ref := range s.Entries {
+			if unlisted(ref) { // whatever it said last
 				s.block(found, ref, schema.StatusUnknown)
 			}
 		}

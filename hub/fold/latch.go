@@ -30,7 +30,7 @@ type Latch struct {
 
 // Run is a span of time in which the same revisions were applied.
 type Run struct {
-	// Applied holds the revision of each source, joined (see Commits).
+	// Applied holds the commit of each endpoint, joined (see Commits).
 	Applied unique.Handle[string]
 	// SuccessAt is when success was first seen in it, SteadyAt when it was
 	// first seen since the last failure at these revisions; zero for never.
@@ -41,21 +41,25 @@ type Run struct {
 
 const separator = "\x1f"
 
-// Commits returns the applied Git commit of each of the reconciler's sources.
+// Commits returns the applied Git commit of each of the entry's endpoints, ""
+// where it is not known.
 func (r Run) Commits() []string { return strings.Split(r.Applied.Value(), separator) }
 
-func applied(r *schema.Reconciler) string {
-	commits := make([]string, len(r.Sources))
-	for i := range commits {
-		commits[i] = r.AppliedCommit(i)
+// applied joins the applied commits of the sources that index names, one for
+// each endpoint.
+func applied(r *schema.Reconciler, index []int) string {
+	commits := make([]string, len(index))
+	for i, source := range index {
+		commits[i] = r.AppliedCommit(source)
 	}
 	return strings.Join(commits, separator)
 }
 
-// next returns the latch after the reconciler said r at the time now. The
-// runs are copied when they change: the one before may still be read.
-func (l Latch) next(r *schema.Reconciler, now time.Time) Latch {
-	l.Runs = nextRuns(l.Runs, r, now)
+// next returns the latch after the reconciler said r at the time now; index
+// holds the source of each endpoint. The runs are copied when they change: the
+// ones before may still be read.
+func (l Latch) next(r *schema.Reconciler, index []int, now time.Time) Latch {
+	l.Runs = nextRuns(l.Runs, r, index, now)
 	key := agingKey(r)
 	switch {
 	case key != "" && key == l.AgingKey:
@@ -70,14 +74,11 @@ func (l Latch) next(r *schema.Reconciler, now time.Time) Latch {
 	return l
 }
 
-func nextRuns(runs []Run, r *schema.Reconciler, now time.Time) []Run {
+func nextRuns(runs []Run, r *schema.Reconciler, index []int, now time.Time) []Run {
 	if len(r.Applied) == 0 && len(r.Origin) == 0 {
 		return runs
 	}
-	if n := len(runs); n > 0 && len(runs[n-1].Commits()) != len(r.Sources) {
-		runs = nil // sources came or went: the old ones cannot be told apart
-	}
-	h := unique.Make(applied(r))
+	h := unique.Make(applied(r, index))
 	var run Run
 	fresh := len(runs) == 0 || runs[len(runs)-1].Applied != h
 	if fresh {
@@ -123,8 +124,8 @@ func failsAtApplied(r *schema.Reconciler) bool {
 	return true
 }
 
-// agingKey returns the reason and revision of a wait that ages to a failure,
-// or of a failure at no known commit; "" for all else.
+// agingKey returns the reason and revision of a wait that ages to a failure, or
+// of a failure that is at no known commit for one of the sources; "" for all else.
 func agingKey(r *schema.Reconciler) string {
 	switch r.Status {
 	case schema.StatusInProgress:
@@ -134,10 +135,12 @@ func agingKey(r *schema.Reconciler) string {
 			return ""
 		}
 	case schema.StatusFailure:
+		known := true
 		for i := range r.Sources {
-			if r.Sources[i].Type != schema.SourceGit || r.AttemptedCommit(i) != "" {
-				return ""
-			}
+			known = known && r.AttemptedCommit(i) != ""
+		}
+		if known {
+			return ""
 		}
 	default:
 		return ""

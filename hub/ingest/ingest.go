@@ -110,10 +110,11 @@ func (in *Ingester) Register(ctx context.Context, cluster string, r schema.Regis
 // Decommission takes a cluster out: it leaves verdicts, and its reconcilers
 // leave the current state.
 func (in *Ingester) Decommission(ctx context.Context, cluster string) error {
-	if _, err := in.opts.Fleet.Decommission(ctx, cluster); err != nil {
+	gone, err := in.opts.Fleet.Decommission(ctx, cluster)
+	if err != nil {
 		return err
 	}
-	return in.submit(ctx, &message{cluster: cluster})
+	return in.submit(ctx, &message{cluster: cluster, epoch: gone.Epoch})
 }
 
 // Report stores a report, which must be valid and normalized, and returns the
@@ -248,7 +249,7 @@ func (in *Ingester) process(ctx context.Context, batch []*message) {
 	in.metrics.facts.Add(float64(folded))
 	in.opts.Stored(changes)
 	for _, m := range batch {
-		m.done <- nil
+		m.done <- m.refused
 	}
 }
 
@@ -259,18 +260,24 @@ func (in *Ingester) fold(ctx context.Context, batch []*message) (changes []fold.
 	}
 	now := in.opts.Now()
 	changes = make([]fold.Changes, 0, len(batch))
-	late := map[lateKey]bool{}
+	taken := map[messageKey]bool{}
 	for _, m := range batch {
 		state := in.states.get(m.cluster)
 		if m.report == nil {
-			changes = append(changes, state.Clear(m.cluster, now))
+			if c, ok := state.Clear(m.cluster, m.epoch, now); ok {
+				changes = append(changes, c)
+			}
 			continue
 		}
-		facts += len(m.report.Reconcilers)
-		c, write, err := in.foldReport(ctx, state, m, late, now)
+		if current, ok := in.opts.Fleet.Get(m.cluster); ok && current.Decommissioned {
+			m.refused = fleet.Decommissioned(m.cluster) // it left while this was in the queue
+			continue
+		}
+		c, write, err := in.foldReport(ctx, state, m, taken, now)
 		if err != nil {
 			return nil, 0, err
 		}
+		facts += len(m.report.Reconcilers)
 		if write {
 			changes = append(changes, c)
 		}
@@ -278,28 +285,31 @@ func (in *Ingester) fold(ctx context.Context, batch []*message) (changes []fold.
 	return changes, facts, nil
 }
 
-type lateKey struct {
+// messageKey names a report of a batch that is not stored yet.
+type messageKey struct {
 	cluster string
 	version uint64
 }
 
 // foldReport decides what a report is: the next one, a repeated one, or one
 // that comes too late and belongs to history alone.
-func (in *Ingester) foldReport(ctx context.Context, state *fold.State, m *message, late map[lateKey]bool, now time.Time) (c fold.Changes, write bool, err error) {
+func (in *Ingester) foldReport(ctx context.Context, state *fold.State, m *message, taken map[messageKey]bool, now time.Time) (c fold.Changes, write bool, err error) {
 	r := m.report
 	version := schema.Version(r.Epoch, r.Sequence)
-	current, _ := in.opts.Fleet.Get(m.cluster)
-	if version > state.Position.Version() && r.Epoch >= current.Epoch && !current.Decommissioned {
-		return state.Apply(m.cluster, r, now), true, nil
-	}
-	if version == state.Position.Version() || late[lateKey{m.cluster, version}] {
+	key := messageKey{m.cluster, version}
+	if taken[key] || version == state.Position.Version() {
 		return c, false, nil
+	}
+	current, _ := in.opts.Fleet.Get(m.cluster)
+	if version > state.Position.Version() && r.Epoch >= current.Epoch {
+		taken[key] = true
+		return state.Apply(m.cluster, r, now), true, nil
 	}
 	seen, err := in.opts.Store.ReportSeen(ctx, m.cluster, r.Epoch, r.Sequence)
 	if err != nil || seen {
 		return c, false, err
 	}
-	late[lateKey{m.cluster, version}] = true
+	taken[key] = true
 	return fold.Late(m.cluster, r, now), true, nil
 }
 

@@ -7,11 +7,15 @@ import (
 	"github.com/landfall-hub/landfall/schema"
 )
 
-// message is a report on its way into the store, or, with no report, the end
-// of its cluster. done receives its outcome; it never blocks the sender.
+// message is a report on its way into the store, or, with no report, the
+// decommission of its cluster at an epoch. done receives its outcome; it never
+// blocks the sender.
 type message struct {
 	cluster string
 	report  *schema.Report
+	epoch   uint64
+	// refused is why it was not taken though its batch was stored.
+	refused error
 	done    chan error
 }
 

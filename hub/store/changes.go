@@ -9,22 +9,23 @@ import (
 	tables "github.com/landfall-hub/landfall/schema/clickhouse"
 )
 
-// Write stores what a batch of messages changed. History comes first, then the
-// current state of all of them as one part, then the record of the messages: a
-// batch that was cut off in between is written to its end by sending its
-// messages again. The token names the batch; a second Write of the same batch
-// with the same token stores nothing twice.
+// Write stores what a batch of messages changed: history first, then the record
+// of the messages, then the current state of all of them as one part. The state
+// holds where each stream stands, so a batch that was cut off before it has not
+// come: its messages, sent again, are the next ones and give the same rows. The
+// token names the batch; a second Write of the same batch with the same token
+// stores nothing twice.
 func (s *Store) Write(ctx context.Context, token string, batch []fold.Changes) error {
 	h := historyRows(batch)
 	if err := s.insert(ctx, tables.History, token, len(h), historyColumns(h)); err != nil {
 		return err
 	}
-	c := currentRows(batch)
-	if err := s.insert(ctx, tables.Current, token, len(c), currentColumns(c)); err != nil {
+	r := reportRows(batch)
+	if err := s.insert(ctx, tables.Reports, token, len(r), reportColumns(r)); err != nil {
 		return err
 	}
-	r := reportRows(batch)
-	return s.insert(ctx, tables.Reports, token, len(r), reportColumns(r))
+	c := currentRows(batch)
+	return s.insert(ctx, tables.Current, token, len(c), currentColumns(c))
 }
 
 // ReportSeen says whether a message of the cluster is stored.

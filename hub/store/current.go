@@ -23,9 +23,10 @@ type currentRow struct {
 	version  uint64
 	deleted  bool
 	ch       *fold.Changes
-	// u is set for a reconciler and a subscription, source being its source.
-	u      *fold.Upsert
-	source int
+	// u is set for a reconciler and a subscription. source is its source, nth
+	// the place of a subscription's endpoint among the reconciler's.
+	u           *fold.Upsert
+	source, nth int
 }
 
 func currentRows(batch []fold.Changes) []currentRow {
@@ -54,7 +55,7 @@ func appendCurrent(rows []currentRow, ch *fold.Changes) []currentRow {
 		endpoints, index := fold.Endpoints(u.Reconciler)
 		for j, h := range endpoints {
 			row := subscription(h.Value(), ref)
-			row.u, row.source = u, index[j]
+			row.u, row.source, row.nth = u, index[j], j
 			rows = append(rows, row)
 		}
 		for _, left := range u.Left {
@@ -188,10 +189,10 @@ func (c *currentRow) runs() runSet {
 	}
 	for _, run := range c.entry().Latch.Runs {
 		all := run.Commits()
-		if c.source >= len(all) {
+		if c.nth >= len(all) {
 			continue
 		}
-		set.commits, set.failed = append(set.commits, all[c.source]), append(set.failed, flag(run.Failed))
+		set.commits, set.failed = append(set.commits, all[c.nth]), append(set.failed, flag(run.Failed))
 		set.success, set.steady = append(set.success, orEpoch(run.SuccessAt)), append(set.steady, orEpoch(run.SteadyAt))
 	}
 	return set
