@@ -326,9 +326,13 @@ func TestGateSameQuestion(t *testing.T) {
 		args   []string
 		change func(*schema.Verdict)
 	}{
-		"upper case":  {args: []string{"--commit", strings.ToUpper(testCommit)}, change: func(*schema.Verdict) {}},
-		"user info":   {reason: "it stays here", args: []string{"--repo", "https://bot:hunter2@git.example/org/app-gitops.git"}, change: func(*schema.Verdict) {}},
-		"ssh form":    {args: []string{"--repo", "git@git.example:org/app-gitops"}, change: func(*schema.Verdict) {}},
+		"upper case": {args: []string{"--commit", strings.ToUpper(testCommit)}, change: func(*schema.Verdict) {}},
+		"user info":  {reason: "it stays here", args: []string{"--repo", "https://bot:hunter2@git.example/org/app-gitops.git"}, change: func(*schema.Verdict) {}},
+		"ssh form":   {args: []string{"--repo", "git@git.example:org/app-gitops"}, change: func(*schema.Verdict) {}},
+		"ssh, a number": {
+			reason: "the hub shows it without the user", args: []string{"--repo", "git@git.example:2222/app"},
+			change: func(v *schema.Verdict) { v.Repo = "git.example:/2222/app" },
+		},
 		"a clean ref": {args: []string{"--ref", "refs/heads/dev"}, change: func(*schema.Verdict) {}},
 		"the policy": {
 			args: []string{"--min-compliant", "95.0", "--progress-deadline", "600s", "--mandatory", "tier in (canary)"},

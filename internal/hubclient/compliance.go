@@ -49,14 +49,9 @@ func (q Question) policy() (schema.Policy, error) {
 }
 
 // values returns the query parameters. A user name or password in the
-// repository's URL stays here; an SSH user without a scheme is no secret, and
-// without it host:2222/x would mean a port.
+// repository's URL stays here.
 func (q Question) values() url.Values {
-	repo := q.Repo
-	if strings.Contains(repo, "://") {
-		repo = schema.StripUserInfo(repo)
-	}
-	v := url.Values{"repo": {repo}, "commit": {q.Commit}}
+	v := url.Values{"repo": {schema.StripUserInfo(q.Repo)}, "commit": {q.Commit}}
 	if q.Ref != "" {
 		v.Set("ref", q.Ref)
 	}
