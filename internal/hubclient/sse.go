@@ -2,6 +2,7 @@ package hubclient
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"strconv"
@@ -77,35 +78,45 @@ func (e *eventReader) next() (event, error) {
 func (e *eventReader) readLine() error {
 	e.line = e.line[:0]
 	for {
-		b, err := e.r.ReadByte()
+		if _, err := e.r.Peek(1); err != nil {
+			return err
+		}
+		ready, err := e.r.Peek(e.r.Buffered())
 		if err != nil {
 			return err
 		}
-		if b == '\n' && e.afterCR {
-			e.afterCR = false
-			continue
+		if e.afterCR && ready[0] == '\n' {
+			ready = ready[1:]
+			e.discard(1)
 		}
-		e.afterCR = b == '\r'
-		if b == '\n' || b == '\r' {
-			if !e.begun {
-				e.begun = true
-				e.line = trimBOM(e.line)
-			}
-			return nil
+		e.afterCR = false
+		end := bytes.IndexAny(ready, "\r\n")
+		n := end
+		if end < 0 {
+			n = len(ready)
 		}
-		if len(e.line) >= maxEvent {
+		if len(e.line)+n > maxEvent {
 			return fmt.Errorf("%w: a line of more than %d bytes", ErrTooLarge, maxEvent)
 		}
-		e.line = append(e.line, b)
+		e.line = append(e.line, ready[:n]...)
+		if end < 0 {
+			e.discard(n)
+			continue
+		}
+		e.afterCR = ready[end] == '\r'
+		e.discard(n + 1)
+		if !e.begun {
+			e.begun = true
+			e.line = bytes.TrimPrefix(e.line, byteOrderMark)
+		}
+		return nil
 	}
 }
 
-func trimBOM(line []byte) []byte {
-	if len(line) >= 3 && line[0] == 0xEF && line[1] == 0xBB && line[2] == 0xBF {
-		return line[3:]
-	}
-	return line
-}
+// discard drops n bytes that are buffered, which cannot fail.
+func (e *eventReader) discard(n int) { _, _ = e.r.Discard(n) }
+
+var byteOrderMark = []byte("\ufeff")
 
 // splitField splits "field: value"; a comment has an empty field.
 func splitField(line []byte) (field string, value []byte) {
