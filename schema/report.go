@@ -57,6 +57,17 @@ type ObjectRef struct {
 // String returns kind/namespace/name, the form that answers and tables show.
 func (r ObjectRef) String() string { return r.Kind + "/" + r.Namespace + "/" + r.Name }
 
+// ParseObjectRef reads what String writes. It returns the zero reference for
+// any other text.
+func ParseObjectRef(s string) ObjectRef {
+	kind, rest, _ := strings.Cut(s, "/")
+	namespace, name, ok := strings.Cut(rest, "/")
+	if !ok {
+		return ObjectRef{}
+	}
+	return ObjectRef{Kind: kind, Namespace: namespace, Name: name}
+}
+
 // IsZero reports whether r names nothing.
 func (r ObjectRef) IsZero() bool { return r == ObjectRef{} }
 

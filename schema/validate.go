@@ -164,13 +164,22 @@ func (r *Report) validateObjects() error {
 }
 
 func (r ObjectRef) validate(at string) error {
-	if err := plainField(at+"/kind", r.Kind, maxName, true); err != nil {
+	if err := identityField(at, "kind", r.Kind); err != nil {
 		return err
 	}
-	if err := plainField(at+"/namespace", r.Namespace, maxName, true); err != nil {
+	if err := identityField(at, "namespace", r.Namespace); err != nil {
 		return err
 	}
-	return plainField(at+"/name", r.Name, maxName, true)
+	return identityField(at, "name", r.Name)
+}
+
+// identityField checks a part of kind/namespace/name, which holds no slash, so
+// that the three can be told apart again.
+func identityField(at, name, value string) error {
+	if strings.IndexByte(value, '/') >= 0 {
+		return invalid(CodeInvalidField, at+"/"+name, "it holds a slash; kind/namespace/name could not be told apart")
+	}
+	return plainField(at+"/"+name, value, maxName, true)
 }
 
 func (r *Reconciler) validate(at string) error {

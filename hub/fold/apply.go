@@ -31,6 +31,8 @@ type Upsert struct {
 	Reconciler *schema.Reconciler
 	// Entry is its new state; it must not be changed.
 	Entry Entry
+	// Index holds, for each of the entry's endpoints, the source that reads it.
+	Index []int
 	// Changed says that it differs from what was known, and so belongs to history.
 	Changed bool
 	// Left are the endpoints that it no longer reads.
@@ -151,15 +153,18 @@ func (s *State) upsert(rec *schema.Reconciler, r *schema.Report, version uint64,
 	old, known := s.Entries[ref]
 	if known && old.Digest == digest {
 		old.Version = version
-		return Upsert{Reconciler: rec, Entry: *old}, r.Parts > 1
+		if r.Parts <= 1 {
+			return u, false
+		}
+		_, index := Endpoints(rec)
+		return Upsert{Reconciler: rec, Entry: *old, Index: index}, true
 	}
 	e := &Entry{Digest: digest, Version: version, Status: rec.Status, Reason: rec.Reason, Since: since(rec, r, old)}
 	if rec.Owner != nil {
 		e.Owner = *rec.Owner
 	}
-	var index []int
-	e.Endpoints, index = Endpoints(rec)
 	u = Upsert{Reconciler: rec, Changed: true}
+	e.Endpoints, u.Index = Endpoints(rec)
 	if known {
 		e.Latch, e.Settled = old.Latch, old.Settled
 		for _, h := range old.Endpoints {
@@ -173,7 +178,7 @@ func (s *State) upsert(rec *schema.Reconciler, r *schema.Report, version uint64,
 			e.Latch.Runs = nil // what was applied from elsewhere proves nothing here
 		}
 	}
-	e.Latch = e.Latch.next(rec, index, now)
+	e.Latch = e.Latch.next(rec, u.Index, now)
 	e.Settled = settled(rec, e.Settled)
 	s.Put(ref, e)
 	u.Entry = *e

@@ -2,37 +2,11 @@ package fold
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/landfall-hub/landfall/hub/compliance"
 	"github.com/landfall-hub/landfall/schema"
 )
-
-// FormatBlocked returns the stored form of a list.
-func FormatBlocked(list []compliance.Blocked) string {
-	if len(list) == 0 {
-		return ""
-	}
-	b, err := json.Marshal(list)
-	if err != nil { // strings and numbers cannot fail
-		panic(err)
-	}
-	return string(b)
-}
-
-// ParseBlocked reads what FormatBlocked wrote.
-func ParseBlocked(s string) ([]compliance.Blocked, error) {
-	if s == "" {
-		return nil, nil
-	}
-	var list []compliance.Blocked
-	if err := json.Unmarshal([]byte(s), &list); err != nil {
-		return nil, fmt.Errorf("reading stored children: %w", err)
-	}
-	return list, nil
-}
 
 type blockedKey struct {
 	owner     schema.ObjectRef

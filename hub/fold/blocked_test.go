@@ -70,24 +70,3 @@ func TestBlockedFollowsTheState(t *testing.T) {
 		t.Errorf("what is gone still blocks: %v", told(got))
 	}
 }
-
-func TestFormatBlocked(t *testing.T) {
-	list := []compliance.Blocked{
-		{Owner: ref("Kustomization", "root"), Repo: "git.example/org/a'b\\c", Ref: "d\"e", Status: schema.StatusFailure, Child: ref("HelmRelease", "é"), Reason: "<&>", Count: 3},
-		{Owner: ref("Kustomization", "root"), Status: schema.StatusUnknown, Child: ref("Application", "x"), Count: 1},
-	}
-	got, err := ParseBlocked(FormatBlocked(list))
-	if err != nil {
-		t.Fatal(err)
-	}
-	diff(t, "read back", list, got)
-	if s := FormatBlocked(nil); s != "" {
-		t.Errorf("nothing is written as %q", s)
-	}
-	if got, err := ParseBlocked(""); got != nil || err != nil {
-		t.Errorf("nothing is read as %v, %v", got, err)
-	}
-	if _, err := ParseBlocked("{"); err == nil {
-		t.Error("half a list was read")
-	}
-}

@@ -1,8 +1,9 @@
 package fold
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unique"
@@ -148,63 +149,99 @@ func agingKey(r *schema.Reconciler) string {
 	return r.Reason + separator + strings.Join(r.Attempted, separator)
 }
 
-// latchJSON is the stored form of a latch, times in Unix milliseconds.
-type latchJSON struct {
-	Runs       []runJSON `json:"r,omitempty"`
-	AgingKey   string    `json:"k,omitempty"`
-	AgingSince int64     `json:"s,omitempty"`
-	Aging      bool      `json:"a,omitempty"`
-}
-
-type runJSON struct {
-	Applied string `json:"a"`
-	Success int64  `json:"s,omitempty"`
-	Steady  int64  `json:"t,omitempty"`
-	Failed  bool   `json:"f,omitempty"`
-}
-
-// String returns the latch in its stored form.
+// String returns the latch in its stored form, which ParseLatch reads: the runs
+// as "commits,success,steady,failed" joined by ";", then, where something ages,
+// "|since,now,key". Times are Unix milliseconds in base 36.
 func (l Latch) String() string {
 	if len(l.Runs) == 0 && l.AgingKey == "" {
 		return ""
 	}
-	j := latchJSON{AgingKey: l.AgingKey, AgingSince: millis(l.AgingSince), Aging: l.Aging, Runs: make([]runJSON, len(l.Runs))}
+	b := make([]byte, 0, 64*len(l.Runs)+len(l.AgingKey)+16)
 	for i, r := range l.Runs {
-		j.Runs[i] = runJSON{Applied: r.Applied.Value(), Success: millis(r.SuccessAt), Steady: millis(r.SteadyAt), Failed: r.Failed}
+		if i > 0 {
+			b = append(b, ';')
+		}
+		b = append(b, r.Applied.Value()...)
+		b = append(b, ',')
+		b = appendTime(b, r.SuccessAt)
+		b = append(b, ',')
+		b = appendTime(b, r.SteadyAt)
+		b = append(b, ',')
+		b = appendFlag(b, r.Failed)
 	}
-	b, err := json.Marshal(j)
-	if err != nil { // strings, numbers and booleans cannot fail
-		panic(err)
+	if l.AgingKey != "" {
+		b = append(b, '|')
+		b = appendTime(b, l.AgingSince)
+		b = append(b, ',')
+		b = appendFlag(b, l.Aging)
+		b = append(b, ',')
+		b = append(b, l.AgingKey...)
 	}
 	return string(b)
 }
 
+func appendTime(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return b
+	}
+	return strconv.AppendInt(b, t.UnixMilli(), 36)
+}
+
+func appendFlag(b []byte, f bool) []byte {
+	if f {
+		return append(b, '1')
+	}
+	return b
+}
+
 // ParseLatch reads what String wrote.
 func ParseLatch(s string) (Latch, error) {
-	if s == "" {
-		return Latch{}, nil
+	runs, aging, ages := strings.Cut(s, "|")
+	var l Latch
+	var err error
+	if runs != "" {
+		l.Runs = make([]Run, 0, strings.Count(runs, ";")+1)
+		for part := range strings.SplitSeq(runs, ";") {
+			run, parseErr := parseRun(part)
+			err = errors.Join(err, parseErr)
+			l.Runs = append(l.Runs, run)
+		}
 	}
-	var j latchJSON
-	if err := json.Unmarshal([]byte(s), &j); err != nil {
+	if ages {
+		since, rest, _ := strings.Cut(aging, ",")
+		now, key, ok := strings.Cut(rest, ",")
+		if !ok || key == "" {
+			err = errors.Join(err, errors.New("what ages has no reason"))
+		}
+		var parseErr error
+		l.AgingSince, parseErr = parseTime(since)
+		err = errors.Join(err, parseErr)
+		l.Aging, l.AgingKey = now == "1", key
+	}
+	if err != nil {
 		return Latch{}, fmt.Errorf("reading a stored latch: %w", err)
-	}
-	l := Latch{AgingKey: j.AgingKey, AgingSince: fromMillis(j.AgingSince), Aging: j.Aging}
-	for _, r := range j.Runs {
-		l.Runs = append(l.Runs, Run{Applied: unique.Make(r.Applied), SuccessAt: fromMillis(r.Success), SteadyAt: fromMillis(r.Steady), Failed: r.Failed})
 	}
 	return l, nil
 }
 
-func millis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
+func parseRun(s string) (Run, error) {
+	commits, rest, _ := strings.Cut(s, ",")
+	success, rest, _ := strings.Cut(rest, ",")
+	steady, failed, ok := strings.Cut(rest, ",")
+	if !ok {
+		return Run{}, errors.New("a run has less than four parts")
 	}
-	return t.UnixMilli()
+	run := Run{Applied: unique.Make(commits), Failed: failed == "1"}
+	var errSuccess, errSteady error
+	run.SuccessAt, errSuccess = parseTime(success)
+	run.SteadyAt, errSteady = parseTime(steady)
+	return run, errors.Join(errSuccess, errSteady)
 }
 
-func fromMillis(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
+func parseTime(s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
 	}
-	return time.UnixMilli(ms).UTC()
+	ms, err := strconv.ParseInt(s, 36, 64)
+	return time.UnixMilli(ms).UTC(), err
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/landfall-hub/landfall/hub/fold"
@@ -39,20 +40,24 @@ func (s *Store) ReportSeen(ctx context.Context, cluster string, epoch, sequence 
 
 // historyRow is a row of the table history.
 type historyRow struct {
-	endpoint  schema.Endpoint
-	cluster   string
-	r         *schema.Reconciler
-	epoch     uint64
-	sequence  uint64
-	observed  time.Time
-	received  time.Time
-	change    string
-	source    int
-	sourceSet sourceSet
+	endpoint schema.Endpoint
+	cluster  string
+	r        *schema.Reconciler
+	epoch    uint64
+	sequence uint64
+	observed time.Time
+	received time.Time
+	change   string
+	// source is the index of the main source.
+	source int
 }
 
 func historyRows(batch []fold.Changes) []historyRow {
-	var rows []historyRow
+	n := 0
+	for i := range batch {
+		n += len(batch[i].Upserts) + len(batch[i].Removals)
+	}
+	rows := make([]historyRow, 0, n)
 	for i := range batch {
 		c := &batch[i]
 		change := "reported"
@@ -61,7 +66,9 @@ func historyRows(batch []fold.Changes) []historyRow {
 		}
 		for j := range c.Upserts {
 			if u := &c.Upserts[j]; u.Changed {
-				rows = append(rows, newHistoryRow(c, u.Reconciler, change))
+				row := newHistoryRow(c, u.Reconciler, change)
+				row.endpoint = mainEndpoint(u, row.source)
+				rows = append(rows, row)
 			}
 		}
 		for _, gone := range c.Removals {
@@ -75,10 +82,25 @@ func historyRows(batch []fold.Changes) []historyRow {
 	return rows
 }
 
+// mainEndpoint returns the canonical endpoint of the main source; a source
+// whose endpoint an earlier one has is not in the index.
+func mainEndpoint(u *fold.Upsert, source int) schema.Endpoint {
+	for i, s := range u.Index {
+		if s == source {
+			return u.Entry.Endpoints[i].Value()
+		}
+	}
+	if source >= len(u.Reconciler.Sources) {
+		return schema.Endpoint{}
+	}
+	e, _ := u.Reconciler.Sources[source].Endpoint() //nolint:errcheck // it was valid when it came in
+	return e
+}
+
 func newHistoryRow(c *fold.Changes, r *schema.Reconciler, change string) historyRow {
 	row := historyRow{
 		cluster: c.Cluster, r: r, change: change, received: c.ReceivedAt, observed: c.ReceivedAt,
-		epoch: c.Position.Epoch, sequence: c.Position.Sequence, source: mainSource(r), sourceSet: newSourceSet(r.Sources),
+		epoch: c.Position.Epoch, sequence: c.Position.Sequence, source: mainSource(r),
 	}
 	if c.Report != nil {
 		row.epoch, row.sequence, row.observed = c.Report.Epoch, c.Report.Sequence, c.Report.ObservedAt
@@ -86,14 +108,11 @@ func newHistoryRow(c *fold.Changes, r *schema.Reconciler, change string) history
 	if !r.ObservedAt.IsZero() {
 		row.observed = r.ObservedAt
 	}
-	if len(r.Sources) > 0 {
-		row.endpoint, _ = r.Sources[row.source].Endpoint() //nolint:errcheck // it was valid when it came in
-	}
 	return row
 }
 
 func historyColumns(rows []historyRow) columnsOf {
-	c := columnsOf{
+	return columnsOf{
 		"repo":             pick(rows, func(h *historyRow) string { return h.endpoint.Repo }),
 		"ref":              pick(rows, func(h *historyRow) string { return h.endpoint.Ref }),
 		"path":             pick(rows, func(h *historyRow) string { return h.endpoint.Path }),
@@ -110,41 +129,74 @@ func historyColumns(rows []historyRow) columnsOf {
 		"status":           pick(rows, func(h *historyRow) string { return string(h.r.Status) }),
 		"reason":           pick(rows, func(h *historyRow) string { return h.r.Reason }),
 		"message":          pick(rows, func(h *historyRow) string { return h.r.Message }),
-		"applied_commit":   pick(rows, func(h *historyRow) string { return h.r.AppliedCommit(h.source) }),
+		"attempted":        pick(rows, func(h *historyRow) string { return nth(h.r.Attempted, h.source) }),
+		"applied":          pick(rows, func(h *historyRow) string { return nth(h.r.Applied, h.source) }),
 		"attempted_commit": pick(rows, func(h *historyRow) string { return h.r.AttemptedCommit(h.source) }),
-		"attempted":        pick(rows, func(h *historyRow) []string { return h.r.Attempted }),
-		"applied":          pick(rows, func(h *historyRow) []string { return h.r.Applied }),
-		"origin":           pick(rows, func(h *historyRow) []string { return h.r.Origin }),
+		"applied_commit":   pick(rows, func(h *historyRow) string { return h.r.AppliedCommit(h.source) }),
+		"source_type":      pick(rows, func(h *historyRow) string { return string(source(h.r, h.source).Type) }),
+		"source_url":       pick(rows, func(h *historyRow) string { return source(h.r, h.source).URL }),
+		"source_ref":       pick(rows, func(h *historyRow) string { return source(h.r, h.source).Ref }),
+		"source_path":      pick(rows, func(h *historyRow) string { return source(h.r, h.source).Path }),
+		"sources":          pick(rows, func(h *historyRow) string { return severalSources(h.r) }),
+		"origin":           pick(rows, func(h *historyRow) string { return nth(h.r.Origin, h.source) }),
 		"source_revision":  pick(rows, func(h *historyRow) string { return h.r.SourceRevision }),
 		"source_error":     pick(rows, func(h *historyRow) string { return h.r.SourceError }),
 		"health":           pick(rows, func(h *historyRow) string { return h.r.Health }),
 		"suspended":        pick(rows, func(h *historyRow) uint8 { return flag(h.r.Suspended) }),
 		"drifted":          pick(rows, func(h *historyRow) uint8 { return flag(h.r.Drifted) }),
-		"owner_kind":       pick(rows, func(h *historyRow) string { return ownerOf(h.r).Kind }),
-		"owner_namespace":  pick(rows, func(h *historyRow) string { return ownerOf(h.r).Namespace }),
-		"owner_name":       pick(rows, func(h *historyRow) string { return ownerOf(h.r).Name }),
+		"owner":            pick(rows, func(h *historyRow) string { return owner(h.r) }),
 	}
-	sourceColumns(c, rows, func(h *historyRow) sourceSet { return h.sourceSet })
-	return c
 }
 
-// sourceSet is a reconciler's sources as the nested column has them.
-type sourceSet struct{ types, urls, refs, paths []string }
-
-func newSourceSet(sources []schema.Source) sourceSet {
-	n := len(sources)
-	all := make([]string, 4*n)
-	for i := range sources {
-		all[i], all[n+i], all[2*n+i], all[3*n+i] = string(sources[i].Type), sources[i].URL, sources[i].Ref, sources[i].Path
+// source returns a source of a reconciler, or the zero one.
+func source(r *schema.Reconciler, i int) schema.Source {
+	if i >= len(r.Sources) {
+		return schema.Source{}
 	}
-	return sourceSet{types: all[:n:n], urls: all[n : 2*n : 2*n], refs: all[2*n : 3*n : 3*n], paths: all[3*n:]}
+	return r.Sources[i]
 }
 
-func sourceColumns[R any](c columnsOf, rows []R, set func(*R) sourceSet) {
-	c["sources.type"] = pick(rows, func(r *R) []string { return set(r).types })
-	c["sources.url"] = pick(rows, func(r *R) []string { return set(r).urls })
-	c["sources.ref"] = pick(rows, func(r *R) []string { return set(r).refs })
-	c["sources.path"] = pick(rows, func(r *R) []string { return set(r).paths })
+// nth returns an item of a list, or "".
+func nth(list []string, i int) string {
+	if i >= len(list) {
+		return ""
+	}
+	return list[i]
+}
+
+// storedSource is a source with its revisions, as the JSON column sources has
+// them.
+type storedSource struct {
+	schema.Source
+	Attempted string `json:"attempted,omitempty"`
+	Applied   string `json:"applied,omitempty"`
+	Origin    string `json:"origin,omitempty"`
+}
+
+// severalSources returns all sources as JSON where the columns beside it do
+// not hold them all: one source fits there.
+func severalSources(r *schema.Reconciler) string {
+	if len(r.Sources) == 1 {
+		return ""
+	}
+	n := max(len(r.Sources), len(r.Attempted), len(r.Applied), len(r.Origin))
+	if n == 0 {
+		return ""
+	}
+	all := make([]storedSource, n)
+	for i := range all {
+		all[i] = storedSource{Source: source(r, i), Attempted: nth(r.Attempted, i), Applied: nth(r.Applied, i), Origin: nth(r.Origin, i)}
+	}
+	return toJSON(all)
+}
+
+// toJSON writes what holds nothing but texts, numbers and lists.
+func toJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
 }
 
 // mainSource returns the index of the source that stands for a reconciler
@@ -165,11 +217,11 @@ func destination(reporter string, r *schema.Reconciler) string {
 	return reporter
 }
 
-func ownerOf(r *schema.Reconciler) schema.ObjectRef {
+func owner(r *schema.Reconciler) string {
 	if r.Owner == nil {
-		return schema.ObjectRef{}
+		return ""
 	}
-	return *r.Owner
+	return r.Owner.String()
 }
 
 // reportRow is a row of the table reports.

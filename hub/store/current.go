@@ -3,6 +3,7 @@ package store
 import (
 	"time"
 
+	"github.com/landfall-hub/landfall/hub/compliance"
 	"github.com/landfall-hub/landfall/hub/fold"
 	"github.com/landfall-hub/landfall/schema"
 )
@@ -52,10 +53,9 @@ func appendCurrent(rows []currentRow, ch *fold.Changes) []currentRow {
 		u := &ch.Upserts[i]
 		ref := u.Reconciler.Ref()
 		rows = append(rows, currentRow{row: rowReconciler, ref: ref, version: version, ch: ch, u: u, source: mainSource(u.Reconciler)})
-		endpoints, index := fold.Endpoints(u.Reconciler)
-		for j, h := range endpoints {
+		for j, h := range u.Entry.Endpoints {
 			row := subscription(h.Value(), ref)
-			row.u, row.source, row.nth = u, index[j], j
+			row.u, row.source, row.nth = u, u.Index[j], j
 			rows = append(rows, row)
 		}
 		for _, left := range u.Left {
@@ -79,7 +79,6 @@ func appendCurrent(rows []currentRow, ch *fold.Changes) []currentRow {
 var (
 	noReconciler = &schema.Reconciler{}
 	noEntry      = &fold.Entry{}
-	noPosition   = &fold.Position{}
 )
 
 func (c *currentRow) reconciler() *schema.Reconciler {
@@ -104,11 +103,12 @@ func (c *currentRow) whole() *schema.Reconciler {
 	return c.reconciler()
 }
 
-func (c *currentRow) position() *fold.Position {
-	if c.row != rowCluster {
-		return noPosition
+// wholeEntry is the entry in the reconciler's own row, and nothing in others.
+func (c *currentRow) wholeEntry() *fold.Entry {
+	if c.row != rowReconciler {
+		return noEntry
 	}
-	return &c.ch.Position
+	return c.entry()
 }
 
 func (c *currentRow) observed() time.Time {
@@ -128,6 +128,15 @@ func (c *currentRow) destination() string {
 	return destination(c.ch.Cluster, c.u.Reconciler)
 }
 
+// message is what people read; a gate shows it for what is not well.
+func (c *currentRow) message() string {
+	r := c.reconciler()
+	if c.row == rowSubscription && r.Status == schema.StatusSuccess {
+		return ""
+	}
+	return r.Message
+}
+
 func (c *currentRow) agingSince() time.Time {
 	if l := &c.entry().Latch; l.Aging {
 		return l.AgingSince
@@ -142,73 +151,49 @@ func (c *currentRow) digest() string {
 	return string(c.u.Entry.Digest[:])
 }
 
-func (c *currentRow) stateDigest() string {
+// streamJSON is where a cluster's stream stands, beside its version.
+type streamJSON struct {
+	Digest   string        `json:"digest"`
+	Agent    string        `json:"agent,omitempty"`
+	Unlisted []string      `json:"unlisted,omitempty"`
+	Snapshot *snapshotJSON `json:"snapshot,omitempty"`
+}
+
+type snapshotJSON struct {
+	Start uint64   `json:"start"`
+	Part  int      `json:"part"`
+	Parts int      `json:"parts"`
+	Kinds []string `json:"kinds"`
+}
+
+// troubleJSON is what keeps a cluster's reconcilers from being compliant
+// beside what they say themselves.
+type troubleJSON struct {
+	Unlisted []string             `json:"unlisted,omitempty"`
+	Blocked  []compliance.Blocked `json:"blocked,omitempty"`
+}
+
+func (c *currentRow) stream() string {
 	if c.row != rowCluster {
 		return ""
 	}
-	return string(c.ch.Position.Digest[:])
+	p := &c.ch.Position
+	j := streamJSON{Digest: p.Digest.String(), Agent: p.AgentVersion, Unlisted: p.UnlistedKinds}
+	if s := p.Snapshot; s.Parts > 0 {
+		j.Snapshot = &snapshotJSON{Start: s.Start, Part: s.Part, Parts: s.Parts, Kinds: s.Kinds}
+	}
+	return toJSON(j)
 }
 
-func (c *currentRow) latch() string {
-	if c.row != rowReconciler {
+func (c *currentRow) trouble() string {
+	if c.row != rowCluster || len(c.ch.Position.UnlistedKinds) == 0 && len(c.ch.Blocked) == 0 {
 		return ""
 	}
-	return c.entry().Latch.String()
-}
-
-func (c *currentRow) blocked() string {
-	if c.row != rowCluster {
-		return ""
-	}
-	return fold.FormatBlocked(c.ch.Blocked)
-}
-
-// shownRevision is the revision that people see: the attempted one, else the
-// applied one.
-func shownRevision(r *schema.Reconciler, i int) string {
-	if i < len(r.Attempted) && r.Attempted[i] != "" {
-		return r.Attempted[i]
-	}
-	if i < len(r.Applied) {
-		return r.Applied[i]
-	}
-	return ""
-}
-
-// runSet is the runs of one subscription as the columns have them.
-type runSet struct {
-	commits         []string
-	success, steady []time.Time
-	failed          []uint8
-}
-
-func (c *currentRow) runs() runSet {
-	var set runSet
-	if c.row != rowSubscription {
-		return set
-	}
-	for _, run := range c.entry().Latch.Runs {
-		all := run.Commits()
-		if c.nth >= len(all) {
-			continue
-		}
-		set.commits, set.failed = append(set.commits, all[c.nth]), append(set.failed, flag(run.Failed))
-		set.success, set.steady = append(set.success, orEpoch(run.SuccessAt)), append(set.steady, orEpoch(run.SteadyAt))
-	}
-	return set
-}
-
-func orEpoch(t time.Time) time.Time {
-	if t.IsZero() {
-		return epoch
-	}
-	return t
+	return toJSON(troubleJSON{Unlisted: c.ch.Position.UnlistedKinds, Blocked: c.ch.Blocked})
 }
 
 func currentColumns(rows []currentRow) columnsOf {
-	runs := pick(rows, func(c *currentRow) runSet { return c.runs() })
-	sets := pick(rows, func(c *currentRow) sourceSet { return newSourceSet(c.whole().Sources) })
-	c := columnsOf{
+	return columnsOf{
 		"row":              pick(rows, func(c *currentRow) string { return c.row }),
 		"repo":             pick(rows, func(c *currentRow) string { return c.endpoint.Repo }),
 		"ref":              pick(rows, func(c *currentRow) string { return c.endpoint.Ref }),
@@ -224,39 +209,30 @@ func currentColumns(rows []currentRow) columnsOf {
 		"destination":      pick(rows, func(c *currentRow) string { return c.destination() }),
 		"status":           pick(rows, func(c *currentRow) string { return string(c.reconciler().Status) }),
 		"reason":           pick(rows, func(c *currentRow) string { return c.reconciler().Reason }),
-		"message":          pick(rows, func(c *currentRow) string { return c.reconciler().Message }),
-		"since":            pick(rows, func(c *currentRow) int64 { return stored(c.entry().Since) }),
-		"applied_commit":   pick(rows, func(c *currentRow) string { return c.reconciler().AppliedCommit(c.source) }),
+		"message":          pick(rows, func(c *currentRow) string { return c.message() }),
+		"attempted":        pick(rows, func(c *currentRow) string { return nth(c.reconciler().Attempted, c.source) }),
+		"applied":          pick(rows, func(c *currentRow) string { return nth(c.reconciler().Applied, c.source) }),
 		"attempted_commit": pick(rows, func(c *currentRow) string { return c.reconciler().AttemptedCommit(c.source) }),
-		"revision":         pick(rows, func(c *currentRow) string { return shownRevision(c.reconciler(), c.source) }),
+		"applied_commit":   pick(rows, func(c *currentRow) string { return c.reconciler().AppliedCommit(c.source) }),
 		"source_error":     pick(rows, func(c *currentRow) string { return c.reconciler().SourceError }),
-		"drifted":          pick(rows, func(c *currentRow) uint8 { return flag(c.reconciler().Drifted) }),
-		"owner_kind":       pick(rows, func(c *currentRow) string { return ownerOf(c.reconciler()).Kind }),
-		"owner_namespace":  pick(rows, func(c *currentRow) string { return ownerOf(c.reconciler()).Namespace }),
-		"owner_name":       pick(rows, func(c *currentRow) string { return ownerOf(c.reconciler()).Name }),
-		"settled":          pick(rows, func(c *currentRow) uint8 { return flag(c.entry().Settled) }),
+		"owner":            pick(rows, func(c *currentRow) string { return owner(c.reconciler()) }),
 		"aging_since":      pick(rows, func(c *currentRow) int64 { return stored(c.agingSince()) }),
-		"run_commits":      pick(runs, func(r *runSet) []string { return r.commits }),
-		"run_success":      pick(runs, func(r *runSet) []time.Time { return r.success }),
-		"run_steady":       pick(runs, func(r *runSet) []time.Time { return r.steady }),
-		"run_failed":       pick(runs, func(r *runSet) []uint8 { return r.failed }),
-		"attempted":        pick(rows, func(c *currentRow) []string { return c.whole().Attempted }),
-		"applied":          pick(rows, func(c *currentRow) []string { return c.whole().Applied }),
-		"origin":           pick(rows, func(c *currentRow) []string { return c.whole().Origin }),
+		"latch":            pick(rows, func(c *currentRow) string { return c.entry().Latch.String() }),
+		"nth":              pick(rows, func(c *currentRow) uint8 { return uint8(c.nth) }), //nolint:gosec // at most MaxSources
+		"source_type":      pick(rows, func(c *currentRow) string { return string(source(c.whole(), c.source).Type) }),
+		"source_url":       pick(rows, func(c *currentRow) string { return source(c.whole(), c.source).URL }),
+		"source_ref":       pick(rows, func(c *currentRow) string { return source(c.whole(), c.source).Ref }),
+		"source_path":      pick(rows, func(c *currentRow) string { return source(c.whole(), c.source).Path }),
+		"sources":          pick(rows, func(c *currentRow) string { return severalSources(c.whole()) }),
+		"origin":           pick(rows, func(c *currentRow) string { return nth(c.whole().Origin, c.source) }),
 		"source_revision":  pick(rows, func(c *currentRow) string { return c.whole().SourceRevision }),
+		"since":            pick(rows, func(c *currentRow) int64 { return stored(c.wholeEntry().Since) }),
 		"health":           pick(rows, func(c *currentRow) string { return c.whole().Health }),
 		"suspended":        pick(rows, func(c *currentRow) uint8 { return flag(c.whole().Suspended) }),
+		"drifted":          pick(rows, func(c *currentRow) uint8 { return flag(c.whole().Drifted) }),
+		"settled":          pick(rows, func(c *currentRow) uint8 { return flag(c.wholeEntry().Settled) }),
 		"digest":           pick(rows, func(c *currentRow) string { return c.digest() }),
-		"latch":            pick(rows, func(c *currentRow) string { return c.latch() }),
-		"state_digest":     pick(rows, func(c *currentRow) string { return c.stateDigest() }),
-		"unlisted_kinds":   pick(rows, func(c *currentRow) []string { return c.position().UnlistedKinds }),
-		"snapshot_start":   pick(rows, func(c *currentRow) uint64 { return c.position().Snapshot.Start }),
-		"snapshot_part":    pick(rows, func(c *currentRow) uint32 { return uint32(c.position().Snapshot.Part) }),  //nolint:gosec // at most MaxParts
-		"snapshot_parts":   pick(rows, func(c *currentRow) uint32 { return uint32(c.position().Snapshot.Parts) }), //nolint:gosec // at most MaxParts
-		"snapshot_kinds":   pick(rows, func(c *currentRow) []string { return c.position().Snapshot.Kinds }),
-		"agent_version":    pick(rows, func(c *currentRow) string { return c.position().AgentVersion }),
-		"blocked":          pick(rows, func(c *currentRow) string { return c.blocked() }),
+		"stream":           pick(rows, func(c *currentRow) string { return c.stream() }),
+		"trouble":          pick(rows, func(c *currentRow) string { return c.trouble() }),
 	}
-	sourceColumns(c, sets, func(s *sourceSet) sourceSet { return *s })
-	return c
 }

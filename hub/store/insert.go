@@ -40,6 +40,9 @@ func (s *Store) insert(ctx context.Context, table, token string, rows int, value
 	if token != "" {
 		settings["insert_deduplication_token"] = token
 	}
+	if s.target.Cluster != "" {
+		settings["distributed_foreground_insert"] = 1 // acknowledged is stored, not queued for a shard
+	}
 	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(settings), clickhouse.WithColumnNamesAndTypes(columns))
 	batch, err := s.conn.PrepareBatch(ctx, s.sql("INSERT INTO {db}."+table+" ("+names+")"))
 	if err != nil {
@@ -72,10 +75,6 @@ func pick[R, T any](rows []R, value func(*R) T) []T {
 func appendColumn(column driver.BatchColumn, values any) error {
 	switch v := values.(type) {
 	case [][]string:
-		return appendRows(column, v)
-	case [][]time.Time:
-		return appendRows(column, v)
-	case [][]uint8:
 		return appendRows(column, v)
 	case []map[string]string:
 		return appendRows(column, v)

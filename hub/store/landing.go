@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -20,6 +22,9 @@ func (s *Store) Landing(ctx context.Context, e schema.Endpoint, commit string) (
 	if err := s.subscribers(ctx, e, commit, &l); err != nil {
 		return l, err
 	}
+	if err := s.links(ctx, &l); err != nil {
+		return l, err
+	}
 	// After the subscribers: what a child's owner said is never newer here than
 	// what the child said.
 	if err := s.troubles(ctx, &l); err != nil {
@@ -32,15 +37,11 @@ func (s *Store) subscribers(ctx context.Context, e schema.Endpoint, commit strin
 	within := ""
 	if e.Path != "" {
 		within = ` AND (path = {path:String} OR startsWith(path, {below:String})
-			OR owner_name != '' AND NOT (status = 'success' AND applied_commit = {commit:String}))`
+			OR owner != '' AND NOT (status = 'success' AND applied_commit = {commit:String}))`
 	}
-	// Where the asked commit is the one that runs, its own run says it all.
 	return s.query(ctx, "subscribers", `
-		SELECT cluster, kind, namespace, name, path, destination, status, reason,
-		       if(status = 'success', '', message), source_error, applied_commit, attempted_commit, revision,
-		       owner_kind, owner_namespace, owner_name, aging_since,
-		       if(applied_commit = {commit:String}, -1, -8) AS runs,
-		       arraySlice(run_commits, runs), arraySlice(run_success, runs), arraySlice(run_steady, runs), arraySlice(run_failed, runs)
+		SELECT cluster, kind, namespace, name, path, destination, status, reason, message, source_error,
+		       applied_commit, attempted_commit, if(attempted != '', attempted, applied), owner, aging_since, latch, nth
 		FROM {db}.current FINAL
 		WHERE row = 'subscription' AND repo = {repo:String} AND ref = {ref:String}`+within+`
 		ORDER BY path, cluster, kind, namespace, name`,
@@ -65,25 +66,19 @@ func scanSubscriber(l *record.Landing, e schema.Endpoint) func(driver.Rows) erro
 	index := map[key]int{}
 	return func(r driver.Rows) error {
 		var (
-			sub             compliance.Subscriber
-			src             compliance.Source
-			cluster, status string
-			owner           schema.ObjectRef
-			aging           time.Time
-			n               int8
-			commits         []string
-			success, steady []time.Time
-			failed          []uint8
+			sub                           compliance.Subscriber
+			src                           compliance.Source
+			cluster, status, owner, latch string
+			aging                         time.Time
+			nth                           uint8
 		)
 		err := r.Scan(&cluster, &sub.Ref.Kind, &sub.Ref.Namespace, &sub.Ref.Name, &src.Path, &sub.DestinationName, &status, &sub.Reason,
-			&sub.Message, &sub.SourceError, &src.Applied, &src.Attempted, &sub.Revision,
-			&owner.Kind, &owner.Namespace, &owner.Name, &aging, &n, &commits, &success, &steady, &failed)
+			&sub.Message, &sub.SourceError, &src.Applied, &src.Attempted, &sub.Revision, &owner, &aging, &latch, &nth)
 		if err != nil {
 			return err
 		}
-		src.Runs = make([]compliance.Run, len(commits))
-		for i := range commits {
-			src.Runs[i] = compliance.Run{Commit: commits[i], SuccessAt: restored(success[i]), SteadyAt: restored(steady[i]), Failed: failed[i] == 1}
+		if src.Runs, err = runs(latch, int(nth)); err != nil {
+			return err
 		}
 		asked := schema.PathWithin(e.Path, src.Path)
 		at := key{cluster: cluster, ref: sub.Ref}
@@ -94,13 +89,28 @@ func scanSubscriber(l *record.Landing, e schema.Endpoint) func(driver.Rows) erro
 		sub.Reporter = reporter(l, cluster)
 		sub.Status, sub.AgingSince, sub.Asked = schema.Status(status), restored(aging), asked
 		sub.Sources = []compliance.Source{src}
-		if !owner.IsZero() {
-			sub.Owner = &owner
+		if at := schema.ParseObjectRef(owner); !at.IsZero() {
+			sub.Owner = &at
 		}
 		index[at] = len(l.Subscribers)
 		l.Subscribers = append(l.Subscribers, sub)
 		return nil
 	}
+}
+
+// runs returns the runs of a reconciler's nth endpoint.
+func runs(latch string, nth int) ([]compliance.Run, error) {
+	l, err := fold.ParseLatch(latch)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]compliance.Run, 0, len(l.Runs))
+	for _, r := range l.Runs {
+		if commits := r.Commits(); nth < len(commits) {
+			found = append(found, compliance.Run{Commit: commits[nth], SuccessAt: r.SuccessAt, SteadyAt: r.SteadyAt, Failed: r.Failed})
+		}
+	}
+	return found, nil
 }
 
 // merge adds another path of a reconciler that is known. A path that is not
@@ -127,22 +137,23 @@ func reporter(l *record.Landing, name string) *compliance.Cluster {
 // have not settled.
 func (s *Store) troubles(ctx context.Context, l *record.Landing) error {
 	return s.query(ctx, "troubles", `
-		SELECT cluster, unlisted_kinds, blocked FROM {db}.current FINAL
-		WHERE row = 'cluster' AND repo = '' AND ref = '' AND path = '' AND (notEmpty(unlisted_kinds) OR blocked != '')`,
+		SELECT cluster, trouble FROM {db}.current FINAL
+		WHERE row = 'cluster' AND repo = '' AND ref = '' AND path = '' AND trouble != ''`,
 		func(r driver.Rows) error {
-			var name, blocked string
-			var unlisted []string
-			if err := r.Scan(&name, &unlisted, &blocked); err != nil {
+			var name, trouble string
+			if err := r.Scan(&name, &trouble); err != nil {
 				return err
 			}
 			c, ok := l.Clusters[name]
 			if !ok {
 				return nil
 			}
-			c.UnlistedKinds = unlisted
-			var err error
-			c.Blocked, err = fold.ParseBlocked(blocked)
-			return err
+			var j troubleJSON
+			if err := json.Unmarshal([]byte(trouble), &j); err != nil {
+				return fmt.Errorf("reading the stored trouble of %s: %w", name, err)
+			}
+			c.UnlistedKinds, c.Blocked = j.Unlisted, j.Blocked
+			return nil
 		})
 }
 

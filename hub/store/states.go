@@ -40,19 +40,16 @@ func (s *Store) States(ctx context.Context, q record.StateQuery) ([]record.State
 	}
 	var rows []record.StateRow
 	err := s.query(ctx, "states", `
-		SELECT cluster, destination, kind, namespace, name,
-		       greatest(indexOf(sources.type, 'git'), 1) AS main,
-		       sources.url[main], sources.ref[main], sources.path[main],
+		SELECT cluster, destination, kind, namespace, name, source_url, source_ref, source_path,
 		       applied_commit, attempted_commit, status, reason, message, drifted, since
 		FROM {db}.current FINAL
 		WHERE row = 'reconciler' AND repo = '' AND ref = '' AND path = ''`+where+`
 		ORDER BY cluster, kind, namespace, name LIMIT `+fmt.Sprint(q.Limit),
 		func(r driver.Rows) error {
 			var row record.StateRow
-			var main uint64
 			var status string
 			var drifted uint8
-			err := r.Scan(&row.Cluster, &row.Destination, &row.Ref.Kind, &row.Ref.Namespace, &row.Ref.Name, &main,
+			err := r.Scan(&row.Cluster, &row.Destination, &row.Ref.Kind, &row.Ref.Namespace, &row.Ref.Name,
 				&row.Repo, &row.GitRef, &row.Path, &row.Commit, &row.Attempted, &status, &row.Reason, &row.Message, &drifted, &row.Since)
 			row.Status, row.Drifted, row.Since = schema.Status(status), drifted == 1, restored(row.Since)
 			rows = append(rows, row)

@@ -116,7 +116,8 @@ func parse(raw string) (*clickhouse.Options, error) {
 		ch.Auth.Database = DefaultDatabase
 	}
 	if strings.Trim(strings.ToLower(ch.Auth.Database), "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
-		return nil, fmt.Errorf("%w: the database's name has letters, digits and _, not %q", ErrURL, ch.Auth.Database)
+		// Not shown: behind a password with a slash stands a part of it.
+		return nil, fmt.Errorf("%w: the database's name has letters, digits and _; write %%2F for a / in a password", ErrURL)
 	}
 	return ch, nil
 }

@@ -18,55 +18,46 @@ CREATE TABLE IF NOT EXISTS {{.Local "current"}}{{.OnCluster}}
     namespace           LowCardinality(String),
     name                String,
 
-    version             UInt64 CODEC(Delta, ZSTD(1)),
+    version             UInt64,
     deleted             UInt8,
-    received_at         DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
-    observed_at         DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+    received_at         DateTime64(3, 'UTC'),
+    observed_at         DateTime64(3, 'UTC'),
 
-    -- reconciler and subscription
+    -- reconciler (its main source) and subscription (the source at its endpoint)
     destination         LowCardinality(String),
     status              LowCardinality(String),
     reason              LowCardinality(String),
-    message             String CODEC(ZSTD(1)),
-    since               DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
-    applied_commit      String CODEC(ZSTD(1)),
-    attempted_commit    String CODEC(ZSTD(1)),
-    revision            String CODEC(ZSTD(1)),
-    source_error        String CODEC(ZSTD(1)),
-    drifted             UInt8,
-    owner_kind          LowCardinality(String),
-    owner_namespace     LowCardinality(String),
-    owner_name          String,
-    settled             UInt8,
+    message             String,
+    attempted           String,
+    applied             String,
+    attempted_commit    String,
+    applied_commit      String,
+    source_error        String,
+    owner               String,
     aging_since         DateTime64(3, 'UTC'),
+    -- what flickers: see hub/fold; nth is the subscription's place in it
+    latch               String,
+    nth                 UInt8,
 
-    -- subscription: the commits that were applied, oldest first, and when each
-    -- succeeded first, and first since it last failed
-    run_commits         Array(LowCardinality(String)),
-    run_success         Array(DateTime64(3, 'UTC')),
-    run_steady          Array(DateTime64(3, 'UTC')),
-    run_failed          Array(UInt8),
-
-    -- reconciler
-    sources             Nested(type LowCardinality(String), url LowCardinality(String), ref LowCardinality(String), path LowCardinality(String)),
-    attempted           Array(String),
-    applied             Array(String),
-    origin              Array(String),
+    -- reconciler; sources is JSON and holds all of them where there is not just
+    -- the one beside it
+    source_type         LowCardinality(String),
+    source_url          LowCardinality(String),
+    source_ref          LowCardinality(String),
+    source_path         LowCardinality(String),
+    sources             String,
+    origin              String,
     source_revision     String,
+    since               DateTime64(3, 'UTC'),
     health              LowCardinality(String),
     suspended           UInt8,
+    drifted             UInt8,
+    settled             UInt8,
     digest              FixedString(16),
-    latch               String CODEC(ZSTD(1)),
 
-    -- cluster
-    state_digest        FixedString(16),
-    unlisted_kinds      Array(LowCardinality(String)),
-    snapshot_start      UInt64,
-    snapshot_part       UInt32,
-    snapshot_parts      UInt32,
-    snapshot_kinds      Array(LowCardinality(String)),
-    agent_version       LowCardinality(String),
-    blocked             String CODEC(ZSTD(1))
+    -- cluster, both JSON; trouble is empty where there is none
+    stream              String,
+    trouble             String
 )
 ENGINE = {{.Engine "ReplacingMergeTree" "version, deleted"}}
 ORDER BY (row, repo, ref, path, cluster, kind, namespace, name)
@@ -85,30 +76,32 @@ CREATE TABLE IF NOT EXISTS {{.Local "history"}}{{.OnCluster}}
     kind                LowCardinality(String),
     namespace           LowCardinality(String),
     name                String,
-    epoch               UInt32 CODEC(Delta, ZSTD(1)),
-    sequence            UInt64 CODEC(Delta, ZSTD(1)),
+    epoch               UInt32,
+    sequence            UInt64,
 
-    observed_at         DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
-    received_at         DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    observed_at         DateTime64(3, 'UTC') CODEC(Delta, LZ4),
+    received_at         DateTime64(3, 'UTC') CODEC(Delta, LZ4),
     change              Enum8('reported' = 1, 'removed' = 2, 'late' = 3),
     destination         LowCardinality(String),
     status              LowCardinality(String),
     reason              LowCardinality(String),
     message             String CODEC(ZSTD(1)),
-    applied_commit      String CODEC(ZSTD(1)),
-    attempted_commit    String CODEC(ZSTD(1)),
-    sources             Nested(type LowCardinality(String), url LowCardinality(String), ref LowCardinality(String), path LowCardinality(String)),
-    attempted           Array(String) CODEC(ZSTD(1)),
-    applied             Array(String) CODEC(ZSTD(1)),
-    origin              Array(String) CODEC(ZSTD(1)),
-    source_revision     String CODEC(ZSTD(1)),
-    source_error        String CODEC(ZSTD(1)),
+    attempted           String,
+    applied             String,
+    attempted_commit    String,
+    applied_commit      String,
+    source_type         LowCardinality(String),
+    source_url          LowCardinality(String),
+    source_ref          LowCardinality(String),
+    source_path         LowCardinality(String),
+    sources             String,
+    origin              String,
+    source_revision     String,
+    source_error        String,
     health              LowCardinality(String),
     suspended           UInt8,
     drifted             UInt8,
-    owner_kind          LowCardinality(String),
-    owner_namespace     LowCardinality(String),
-    owner_name          String
+    owner               String
 )
 ENGINE = {{.Engine "ReplacingMergeTree" "received_at"}}
 PARTITION BY toYYYYMM(received_at)
@@ -147,7 +140,7 @@ CREATE TABLE IF NOT EXISTS {{.Local "clusters"}}{{.OnCluster}}
     decommissioned      UInt8,
     kind                LowCardinality(String),
     labels              Map(String, String),
-    memberships         Nested(environment LowCardinality(String), cluster_type LowCardinality(String)),
+    memberships         Nested(environment String, cluster_type String),
     reports_for         Array(String),
     heartbeat_ms        UInt64,
     agent_version       LowCardinality(String),
@@ -221,8 +214,8 @@ WHERE newest.1 = 0;
 
 -- Reconcilers: the current state for people's queries, without the machinery.
 CREATE VIEW IF NOT EXISTS reconcilers{{.OnCluster}} AS
-SELECT cluster, kind, namespace, name, destination, status, reason, message, since, applied_commit, attempted_commit,
-       sources.type, sources.url, sources.ref, sources.path, attempted, applied, origin, source_revision, source_error, health, suspended, drifted,
-       owner_kind, owner_namespace, owner_name, observed_at, received_at
+SELECT cluster, kind, namespace, name, destination, status, reason, message, since, attempted, applied, attempted_commit, applied_commit,
+       source_type, source_url, source_ref, source_path, sources, origin, source_revision, source_error, health, suspended, drifted,
+       owner, observed_at, received_at
 FROM current FINAL
 WHERE row = 'reconciler';
