@@ -15,7 +15,7 @@ import (
 )
 
 // rounds is how many random inputs each property sees.
-const rounds = 3000
+const rounds = 2000
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
