@@ -103,7 +103,9 @@ func (g *Gate) judge(ctx context.Context, q schema.Question) (compliance.Result,
 	if err := group.Wait(); err != nil {
 		return compliance.Result{}, nil, unavailable(ctx, err)
 	}
-	now := g.opts.Now().UTC()
+	// The store keeps milliseconds: the first answer must name the same deadline
+	// as those that read it back.
+	now := g.opts.Now().UTC().Truncate(time.Millisecond)
 	result := compliance.Evaluate(compliance.Input{
 		Question: compliance.Question{Repo: q.Repo, Ref: q.Ref, Path: q.Path, Commit: q.Commit},
 		Endpoint: q.Endpoint, Commit: q.ID, Policy: q.Policy, Mandatory: q.Mandatory,
