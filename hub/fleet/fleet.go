@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -22,8 +21,13 @@ import (
 
 // Store keeps registrations and heartbeats.
 type Store interface {
-	Registered(ctx context.Context, name string) ([]record.Registered, error)
-	Register(ctx context.Context, c record.Registered, nonce uint64) (alone bool, err error)
+	// Registered reads the newest registration of some clusters, of all for nil.
+	Registered(ctx context.Context, names []string) ([]record.Registered, error)
+	// Register stores registrations and decommissions.
+	Register(ctx context.Context, all []record.Registered) error
+	// Contested returns those of the registrations whose epoch another hub has
+	// issued too.
+	Contested(ctx context.Context, all []record.Registered) (names []string, err error)
 	Heartbeats(ctx context.Context) ([]record.Heartbeat, error)
 	PutHeartbeats(ctx context.Context, beats []record.Heartbeat) error
 }
@@ -63,16 +67,13 @@ const (
 	flushInterval = time.Second
 	// refreshInterval is how often a hub looks at what others wrote.
 	refreshInterval = 2 * time.Second
-	// registerTries bounds the tries to find an epoch that no other hub issued.
-	registerTries = 8
 )
 
 // Fleet holds the registered clusters.
 type Fleet struct {
-	opts    Options
-	started time.Time
-	// registering serializes registrations: epochs are issued one at a time.
-	registering sync.Mutex
+	opts      Options
+	started   time.Time
+	registrar registrar
 
 	mu       sync.RWMutex
 	clusters map[string]*member
@@ -98,7 +99,7 @@ func New(opts Options) (*Fleet, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	f := &Fleet{opts: opts, started: opts.Now(), clusters: map[string]*member{}, dirty: map[string]struct{}{}}
+	f := &Fleet{opts: opts, started: opts.Now(), registrar: registrar{turn: make(chan struct{}, 1)}, clusters: map[string]*member{}, dirty: map[string]struct{}{}}
 	f.register(opts.Registerer)
 	return f, nil
 }
@@ -127,7 +128,7 @@ func (f *Fleet) count(status schema.ClusterStatus) int {
 
 // Load reads what is stored. What is known here and newer stays.
 func (f *Fleet) Load(ctx context.Context) error {
-	registered, err := f.opts.Store.Registered(ctx, "")
+	registered, err := f.opts.Store.Registered(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("loading the fleet: %w", err)
 	}
@@ -216,90 +217,13 @@ func (f *Fleet) flush(ctx context.Context) {
 	}
 }
 
-// Register stores a registration and issues the cluster's next epoch.
-func (f *Fleet) Register(ctx context.Context, name string, r schema.Registration) (epoch uint64, err error) {
-	f.registering.Lock()
-	defer f.registering.Unlock()
-	if err := f.reload(ctx, name); err != nil {
-		return 0, err
-	}
-	next := record.Registered{
-		Name: name, Kind: r.Kind, Labels: r.Labels, Memberships: r.Memberships, ReportsFor: r.ReportsFor,
-		HeartbeatInterval: time.Duration(r.HeartbeatInterval), AgentVersion: r.Agent.Version,
-	}
-	if old, ok := f.Get(name); ok {
-		next.Epoch = old.Epoch
-	}
-	for range registerTries {
-		next.Epoch++
-		next.RegisteredAt = f.opts.Now().UTC().Truncate(time.Millisecond)
-		if next.Epoch > schema.MaxEpoch {
-			return 0, &schema.Refusal{Code: schema.CodeConflict, Detail: "the cluster used up its epochs; register it under another name"}
-		}
-		alone, err := f.opts.Store.Register(ctx, next, rand.Uint64())
-		if err != nil {
-			return 0, unavailable(err)
-		}
-		if alone {
-			f.put(next)
-			return next.Epoch, nil
-		}
-		next.Epoch += rand.Uint64N(registerTries) // another hub issued the same: part ways
-	}
-	return 0, &schema.Refusal{Code: schema.CodeOverloaded, Detail: "many hubs are registering this cluster at once; try again"}
-}
-
-// Decommission takes a cluster out of verdicts.
-func (f *Fleet) Decommission(ctx context.Context, name string) (record.Registered, error) {
-	f.registering.Lock()
-	defer f.registering.Unlock()
-	if err := f.reload(ctx, name); err != nil {
-		return record.Registered{}, err
-	}
-	m, ok := f.Get(name)
-	if !ok {
-		return record.Registered{}, NotRegistered(name)
-	}
-	r := m.Registered
-	r.Decommissioned = true
-	if _, err := f.opts.Store.Register(ctx, r, rand.Uint64()); err != nil {
-		return r, unavailable(err)
-	}
-	f.put(r)
-	return r, nil
-}
-
-// reload reads one cluster's registration, which another hub may have changed.
-func (f *Fleet) reload(ctx context.Context, name string) error {
-	if !f.opts.Shared {
-		return nil
-	}
-	found, err := f.opts.Store.Registered(ctx, name)
-	if err != nil {
-		return unavailable(err)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, r := range found {
-		f.take(r)
-	}
-	return nil
-}
-
-func (f *Fleet) put(r record.Registered) {
-	f.mu.Lock()
-	f.take(r)
-	f.mu.Unlock()
-	f.opts.Changed(r.Name)
-}
-
 // Current returns the registration that an agent's message is judged by. The
 // error is a *schema.Refusal for a cluster that is not there, or not any more,
 // and for an epoch that was never issued.
 func (f *Fleet) Current(ctx context.Context, name string, epoch uint64) (Member, error) {
 	m, ok := f.Get(name)
 	if !ok || m.Epoch < epoch {
-		if err := f.reload(ctx, name); err != nil {
+		if err := f.reload(ctx, []string{name}); err != nil {
 			return Member{}, err
 		}
 		m, ok = f.Get(name)

@@ -21,6 +21,8 @@ type Registered struct {
 	HeartbeatInterval time.Duration
 	AgentVersion      string
 	RegisteredAt      time.Time
+	// Nonce tells registrations apart that two hubs gave the same epoch.
+	Nonce uint64
 }
 
 // Heartbeat says when a cluster's agent of an epoch was last heard of.

@@ -9,8 +9,9 @@ import (
 // StateQuery narrows the rows of States. Nil lists match every cluster; an
 // empty list that is not nil matches none.
 type StateQuery struct {
-	// Clusters are those whose rows are wanted.
-	Clusters []string
+	// Clusters are those whose agents report the rows that are wanted,
+	// Destinations those that they deploy to.
+	Clusters, Destinations []string
 	// Silent are those whose rows count as unknown, whatever they say.
 	Silent []string
 	Status schema.Status

@@ -11,20 +11,23 @@ import (
 	tables "github.com/landfall-hub/landfall/schema/clickhouse"
 )
 
-// Registered reads the newest registration of every cluster, or of one where
-// name is not empty.
-func (s *Store) Registered(ctx context.Context, name string) ([]record.Registered, error) {
+// Registered reads the newest registration of some clusters, of all for nil.
+func (s *Store) Registered(ctx context.Context, names []string) ([]record.Registered, error) {
+	where, args := "", []any(nil)
+	if names != nil {
+		where, args = "WHERE cluster IN (?)", []any{names}
+	}
 	var all []record.Registered
 	err := s.query(ctx, "clusters", `
 		SELECT cluster, epoch, decommissioned, kind, heartbeat_ms, agent_version, registered_at, labels,
-		       memberships.environment, memberships.cluster_type, reports_for
-		FROM {db}.clusters WHERE {name:String} IN ('', cluster)
+		       memberships.environment, memberships.cluster_type, reports_for, nonce
+		FROM {db}.clusters `+where+`
 		ORDER BY cluster, version DESC, nonce LIMIT 1 BY cluster`,
 		func(r driver.Rows) error {
 			c, err := scanRegistered(r)
 			all = append(all, c)
 			return err
-		}, named("name", name))
+		}, args...)
 	return all, err
 }
 
@@ -37,7 +40,7 @@ func scanRegistered(r driver.Rows) (record.Registered, error) {
 		heartbeat           uint64
 		environments, types []string
 	)
-	err := r.Scan(&c.Name, &epoch, &gone, &kind, &heartbeat, &c.AgentVersion, &c.RegisteredAt, &c.Labels, &environments, &types, &c.ReportsFor)
+	err := r.Scan(&c.Name, &epoch, &gone, &kind, &heartbeat, &c.AgentVersion, &c.RegisteredAt, &c.Labels, &environments, &types, &c.ReportsFor, &c.Nonce)
 	c.Epoch, c.Decommissioned, c.Kind = uint64(epoch), gone == 1, schema.ClusterKind(kind)
 	c.HeartbeatInterval = time.Duration(heartbeat) * time.Millisecond //nolint:gosec // at most a day
 	for i := range environments {
@@ -47,29 +50,50 @@ func scanRegistered(r driver.Rows) (record.Registered, error) {
 	return c, err
 }
 
-// Register stores a registration, or a decommission, and reports whether it
-// stands alone at its epoch: another hub may have issued the same one.
-func (s *Store) Register(ctx context.Context, c record.Registered, nonce uint64) (alone bool, err error) {
-	version := c.Epoch << 1
-	if c.Decommissioned {
-		version |= 1
+// Register stores registrations and decommissions.
+func (s *Store) Register(ctx context.Context, all []record.Registered) error {
+	membership := func(part func(schema.Membership) string) func(*record.Registered) []string {
+		return func(c *record.Registered) []string {
+			return pick(c.Memberships, func(m *schema.Membership) string { return part(*m) })
+		}
 	}
-	environments := pick(c.Memberships, func(m *schema.Membership) string { return m.Environment })
-	types := pick(c.Memberships, func(m *schema.Membership) string { return m.Type })
-	err = s.insert(ctx, tables.Clusters, "", 1, columnsOf{
-		"cluster": []string{c.Name}, "version": []uint64{version}, "epoch": []uint32{uint32(c.Epoch)}, //nolint:gosec // at most MaxEpoch
-		"decommissioned": []uint8{flag(c.Decommissioned)}, "kind": []string{string(c.Kind)}, "labels": []map[string]string{c.Labels},
-		"memberships.environment": [][]string{environments}, "memberships.cluster_type": [][]string{types},
-		"reports_for": [][]string{c.ReportsFor}, "heartbeat_ms": []uint64{uint64(c.HeartbeatInterval / time.Millisecond)}, //nolint:gosec // positive
-		"agent_version": []string{c.AgentVersion}, "registered_at": []int64{stored(c.RegisteredAt)}, "nonce": []uint64{nonce},
+	return s.insert(ctx, tables.Clusters, "", len(all), columnsOf{
+		"cluster":                  pick(all, func(c *record.Registered) string { return c.Name }),
+		"version":                  pick(all, func(c *record.Registered) uint64 { return c.Epoch<<1 | uint64(flag(c.Decommissioned)) }),
+		"epoch":                    pick(all, func(c *record.Registered) uint32 { return uint32(c.Epoch) }), //nolint:gosec // at most MaxEpoch
+		"decommissioned":           pick(all, func(c *record.Registered) uint8 { return flag(c.Decommissioned) }),
+		"kind":                     pick(all, func(c *record.Registered) string { return string(c.Kind) }),
+		"labels":                   pick(all, func(c *record.Registered) map[string]string { return c.Labels }),
+		"memberships.environment":  pick(all, membership(func(m schema.Membership) string { return m.Environment })),
+		"memberships.cluster_type": pick(all, membership(func(m schema.Membership) string { return m.Type })),
+		"reports_for":              pick(all, func(c *record.Registered) []string { return c.ReportsFor }),
+		"heartbeat_ms":             pick(all, func(c *record.Registered) uint64 { return uint64(c.HeartbeatInterval / time.Millisecond) }), //nolint:gosec // positive
+		"agent_version":            pick(all, func(c *record.Registered) string { return c.AgentVersion }),
+		"registered_at":            pick(all, func(c *record.Registered) int64 { return stored(c.RegisteredAt) }),
+		"nonce":                    pick(all, func(c *record.Registered) uint64 { return c.Nonce }),
 	})
-	if err != nil {
-		return false, err
+}
+
+// Contested returns those of the registrations whose epoch another hub has
+// issued too.
+func (s *Store) Contested(ctx context.Context, all []record.Registered) (names []string, err error) {
+	mine := make(map[string]record.Registered, len(all))
+	for _, r := range all {
+		mine[r.Name] = r
 	}
-	var others uint64
-	err = s.query(ctx, "clusters", "SELECT uniqExact(nonce) FROM {db}.clusters WHERE cluster = {name:String} AND epoch = {epoch:UInt32} AND decommissioned = 0 AND nonce != {nonce:UInt64}",
-		scanInto(&others), named("name", c.Name), named("epoch", c.Epoch), named("nonce", nonce))
-	return others == 0, err
+	err = s.query(ctx, "clusters", "SELECT cluster, epoch, nonce FROM {db}.clusters WHERE cluster IN (?) AND decommissioned = 0", func(r driver.Rows) error {
+		var name string
+		var epoch uint32
+		var nonce uint64
+		if err := r.Scan(&name, &epoch, &nonce); err != nil {
+			return err
+		}
+		if m := mine[name]; m.Epoch == uint64(epoch) && m.Nonce != nonce {
+			names = append(names, name)
+		}
+		return nil
+	}, pick(all, func(c *record.Registered) string { return c.Name }))
+	return names, err
 }
 
 // Heartbeats reads the newest heartbeat of every cluster.

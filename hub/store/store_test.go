@@ -146,3 +146,28 @@ func TestMovesLeaveNoGhost(t *testing.T) {
 	at(5, "a", "dev")
 	expect("came back", 1, 0, 0)
 }
+
+// A child of the same repository is found below its root, though what stands
+// between them reads another one, or is simply compliant.
+func TestLinksBetweenRootAndChild(t *testing.T) {
+	s := open(t)
+	root, middle, child := reconciler("root", "root", commitA, schema.StatusSuccess), reconciler("middle", "", commitB, schema.StatusSuccess), reconciler("child", "elsewhere", commitA, schema.StatusFailure)
+	middle.Sources[0].URL = "https://git.example/org/other"
+	middle.Owner = &schema.ObjectRef{Kind: "Kustomization", Namespace: "flux-system", Name: "root"}
+	child.Owner = &schema.ObjectRef{Kind: "Kustomization", Namespace: "flux-system", Name: "middle"}
+	c := fold.NewState().Apply("c1", delta(1, root, middle, child), start)
+	if err := s.Write(t.Context(), "links", []fold.Changes{c}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Landing(t.Context(), schema.Endpoint{Repo: "git.example/org/apps", Ref: "dev", Path: "root"}, commitA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, sub := range l.Subscribers {
+		got[sub.Ref.Name] = sub.Asked
+	}
+	if d := cmp.Diff(map[string]bool{"root": true, "child": false, "middle": false}, got); d != "" {
+		t.Errorf("the chain is (-want +got):\n%s", d)
+	}
+}
