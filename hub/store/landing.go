@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/landfall-hub/landfall/hub/compliance"
@@ -98,68 +96,6 @@ func scanSubscriber(l *record.Landing, e schema.Endpoint) func(driver.Rows) erro
 			sub.Owner = &at
 		}
 		index[at] = len(l.Subscribers)
-		l.Subscribers = append(l.Subscribers, sub)
-		return nil
-	}
-}
-
-const (
-	// maxLinks bounds how far up a chain of owners is followed.
-	maxLinks = 32
-	// linksAtOnce bounds the owners that one statement asks for.
-	linksAtOnce = 2000
-)
-
-// links adds the owners between a possible child and the reconciler that is
-// asked about: they read something else, and without them the chain is broken.
-func (s *Store) links(ctx context.Context, l *record.Landing) error {
-	type key struct {
-		cluster string
-		ref     schema.ObjectRef
-	}
-	known := make(map[key]bool, len(l.Subscribers))
-	for i := range l.Subscribers {
-		known[key{l.Subscribers[i].Reporter.Name, l.Subscribers[i].Ref}] = true
-	}
-	next := l.Subscribers
-	for range maxLinks {
-		var owners []clickhouse.GroupSet
-		for i := range next {
-			sub := &next[i]
-			if sub.Asked || sub.Owner == nil || known[key{sub.Reporter.Name, *sub.Owner}] {
-				continue
-			}
-			known[key{sub.Reporter.Name, *sub.Owner}] = true
-			owners = append(owners, clickhouse.GroupSet{Value: []any{sub.Reporter.Name, sub.Owner.Kind, sub.Owner.Namespace, sub.Owner.Name}})
-		}
-		if len(owners) == 0 {
-			return nil
-		}
-		from := len(l.Subscribers)
-		for some := range slices.Chunk(owners, linksAtOnce) {
-			if err := s.query(ctx, "links", `
-				SELECT cluster, kind, namespace, name, owner FROM {db}.current FINAL
-				WHERE row = 'reconciler' AND repo = '' AND ref = '' AND path = '' AND (cluster, kind, namespace, name) IN (?)`,
-				scanLink(l), some); err != nil {
-				return err
-			}
-		}
-		next = l.Subscribers[from:]
-	}
-	return nil
-}
-
-func scanLink(l *record.Landing) func(driver.Rows) error {
-	return func(r driver.Rows) error {
-		var sub compliance.Subscriber
-		var cluster, owner string
-		if err := r.Scan(&cluster, &sub.Ref.Kind, &sub.Ref.Namespace, &sub.Ref.Name, &owner); err != nil {
-			return err
-		}
-		sub.Reporter, sub.DestinationName = reporter(l, cluster), cluster
-		if at := schema.ParseObjectRef(owner); !at.IsZero() {
-			sub.Owner = &at
-		}
 		l.Subscribers = append(l.Subscribers, sub)
 		return nil
 	}

@@ -73,20 +73,19 @@ func (s *Store) owners(ctx context.Context, keys []objectKey, l *record.Landing)
 		return clickhouse.GroupSet{Value: []any{k.cluster, k.ref.Kind, k.ref.Namespace, k.ref.Name}}
 	})
 	return s.query(ctx, "links", `
-		SELECT cluster, kind, namespace, name, destination, status, owner_kind, owner_namespace, owner_name FROM {db}.current FINAL
+		SELECT cluster, kind, namespace, name, destination, status, owner FROM {db}.current FINAL
 		WHERE row = 'reconciler' AND repo = '' AND ref = '' AND path = '' AND (cluster, kind, namespace, name) IN (?)
 		ORDER BY cluster, kind, namespace, name`,
 		func(r driver.Rows) error {
 			var sub compliance.Subscriber
-			var owner schema.ObjectRef
-			var cluster, status string
-			err := r.Scan(&cluster, &sub.Ref.Kind, &sub.Ref.Namespace, &sub.Ref.Name, &sub.DestinationName, &status, &owner.Kind, &owner.Namespace, &owner.Name)
+			var cluster, status, owner string
+			err := r.Scan(&cluster, &sub.Ref.Kind, &sub.Ref.Namespace, &sub.Ref.Name, &sub.DestinationName, &status, &owner)
 			if err != nil {
 				return err
 			}
 			sub.Reporter, sub.Status = reporter(l, cluster), schema.Status(status)
-			if !owner.IsZero() {
-				sub.Owner = &owner
+			if at := schema.ParseObjectRef(owner); !at.IsZero() {
+				sub.Owner = &at
 			}
 			l.Subscribers = append(l.Subscribers, sub)
 			return nil
