@@ -13,11 +13,17 @@ import (
 // States reads reconcilers in the order of cluster, kind, namespace and name.
 func (s *Store) States(ctx context.Context, q record.StateQuery) ([]record.StateRow, error) {
 	where, args := "", []any{}
-	if q.Clusters != nil {
-		if len(q.Clusters) == 0 {
+	for _, in := range []struct {
+		column string
+		names  []string
+	}{{"cluster", q.Clusters}, {"destination", q.Destinations}} {
+		if in.names == nil {
+			continue
+		}
+		if len(in.names) == 0 {
 			return nil, nil
 		}
-		where, args = where+" AND cluster IN (?)", append(args, q.Clusters)
+		where, args = where+" AND "+in.column+" IN (?)", append(args, in.names)
 	}
 	if q.Status != "" {
 		silent := q.Silent

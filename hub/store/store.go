@@ -108,7 +108,7 @@ func parse(raw string) (*clickhouse.Options, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: write http(s)://user:password@host:8123/database or clickhouse://user:password@host:9000/database", ErrURL)
 	}
-	ch, err := clickhouse.ParseDSN(raw)
+	ch, err := clickhouse.ParseDSN(secured(scheme, raw))
 	if err != nil {
 		return nil, fmt.Errorf("%w: a part of it cannot be read; write %s://user:password@host:port/database", ErrURL, scheme)
 	}
@@ -120,6 +120,15 @@ func parse(raw string) (*clickhouse.Options, error) {
 		return nil, fmt.Errorf("%w: the database's name has letters, digits and _; write %%2F for a / in a password", ErrURL)
 	}
 	return ch, nil
+}
+
+// secured says the "secure" that the driver wants of an https URL.
+func secured(scheme, raw string) string {
+	address, query, _ := strings.Cut(raw, "?")
+	if scheme != "https" || strings.Contains("&"+query, "&secure=") {
+		return raw
+	}
+	return address + "?" + strings.TrimPrefix(query+"&secure=true", "&")
 }
 
 // Close closes the connections.

@@ -1,0 +1,122 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/landfall-hub/landfall/hub/engine/enginetest"
+	"github.com/landfall-hub/landfall/hub/fold"
+	"github.com/landfall-hub/landfall/schema"
+)
+
+// tableCounts are the rows of a store that readers see.
+type tableCounts struct{ History, Reports, Reconcilers, Subscriptions, Clusters uint64 }
+
+func count(t *testing.T, s *Store) tableCounts {
+	t.Helper()
+	current := "SELECT count() FROM {db}.current FINAL WHERE row = "
+	return tableCounts{
+		History: s.number(t, "SELECT count() FROM {db}.history FINAL"), Reports: s.number(t, "SELECT count() FROM {db}.reports FINAL"),
+		Reconcilers: s.number(t, current+"'reconciler'"), Subscriptions: s.number(t, current+"'subscription'"), Clusters: s.number(t, current+"'cluster'"),
+	}
+}
+
+// A batch is cut off after each of its inserts in turn. The next try of the same
+// batch, and the same messages taken in anew after a crash, give one of everything.
+func TestWriteIsCutOff(t *testing.T) {
+	for _, hidden := range []string{"history", "reports", "current"} {
+		for _, crash := range []bool{false, true} {
+			name := "Before" + hidden + "ThenRetry"
+			if crash {
+				name = "Before" + hidden + "ThenCrash"
+			}
+			t.Run(name, func(t *testing.T) {
+				s, url := openAt(t)
+				messages := []*schema.Report{
+					delta(1, reconciler("a", "a", commitA, schema.StatusSuccess), reconciler("b", "b", commitA, schema.StatusSuccess)),
+					delta(2, reconciler("a", "a2", commitB, schema.StatusSuccess)),
+					{Epoch: 1, Sequence: 3, Mode: schema.ModeDelta, ObservedAt: start, Removed: []schema.ObjectRef{{Kind: "Kustomization", Namespace: "flux-system", Name: "b"}}},
+				}
+				foldAll := func(state *fold.State) (batch []fold.Changes) {
+					for _, m := range messages {
+						batch = append(batch, state.Apply("c1", m, start))
+					}
+					return batch
+				}
+				batch, token := foldAll(fold.NewState()), "first"
+				enginetest.Exec(t, url, "RENAME TABLE "+hidden+" TO hidden")
+				if err := s.Write(t.Context(), token, batch); err == nil {
+					t.Fatal("a batch was stored without the table " + hidden)
+				}
+				enginetest.Exec(t, url, "RENAME TABLE hidden TO "+hidden)
+				if crash {
+					states, err := s.Load(t.Context(), []string{"c1"})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if v := states["c1"].Position.Version(); v != 0 {
+						t.Fatalf("a batch that was cut off has come: its stream stands at %d", v)
+					}
+					batch, token = foldAll(states["c1"]), "second"
+				}
+				for range 2 {
+					if err := s.Write(t.Context(), token, batch); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want := tableCounts{History: 4, Reports: 3, Reconcilers: 1, Subscriptions: 1, Clusters: 1}
+				if got := count(t, s); got != want {
+					t.Errorf("there are %+v, want %+v", got, want)
+				}
+				if n := s.number(t, "SELECT count() FROM {db}.history"); !crash && n != 4 {
+					t.Errorf("history has %d rows, want each once even before a merge", n)
+				}
+				if n := s.number(t, "SELECT countIf(change = 'late') FROM {db}.history FINAL"); n != 0 {
+					t.Errorf("%d rows count as late", n)
+				}
+			})
+		}
+	}
+}
+
+func TestLateIsHistoryAlone(t *testing.T) {
+	s, _ := openAt(t)
+	state := fold.NewState()
+	if err := s.Write(t.Context(), "t", []fold.Changes{state.Apply("c1", delta(5, reconciler("a", "a", commitB, schema.StatusSuccess)), start)}); err != nil {
+		t.Fatal(err)
+	}
+	late := delta(3, reconciler("a", "old", commitA, schema.StatusFailure), reconciler("gone", "g", commitA, schema.StatusSuccess))
+	if seen, err := s.ReportSeen(t.Context(), "c1", 1, 3); seen || err != nil {
+		t.Errorf("seen before it came: %t, %v", seen, err)
+	}
+	if err := s.Write(t.Context(), "late", []fold.Changes{fold.Late("c1", late, start)}); err != nil {
+		t.Fatal(err)
+	}
+	if seen, err := s.ReportSeen(t.Context(), "c1", 1, 3); !seen || err != nil {
+		t.Errorf("not seen after it came: %t, %v", seen, err)
+	}
+	if seen, _ := s.ReportSeen(t.Context(), "c2", 1, 3); seen { //nolint:errcheck // the first call tells
+		t.Error("another cluster's message counts as seen")
+	}
+	want := tableCounts{History: 3, Reports: 2, Reconcilers: 1, Subscriptions: 1, Clusters: 1}
+	if got := count(t, s); got != want {
+		t.Errorf("there are %+v, want %+v", got, want)
+	}
+	rows, err := s.States(t.Context(), allStates())
+	if err != nil || len(rows) != 1 || rows[0].Commit != commitB || rows[0].Path != "a" {
+		t.Errorf("the current state is %+v (%v)", rows, err)
+	}
+}
+
+// An insert of nothing asks nothing of ClickHouse.
+func TestWriteNothing(t *testing.T) {
+	s, _ := openAt(t)
+	if err := s.Write(t.Context(), "t", nil); err != nil {
+		t.Error(err)
+	}
+	if got := count(t, s); got != (tableCounts{}) {
+		t.Errorf("there are %+v", got)
+	}
+	if err := s.insert(t.Context(), "history", "", 1, columnsOf{"no such column": []string{"x"}}); err == nil {
+		t.Error("a column that the table has not was written")
+	}
+}
