@@ -118,11 +118,15 @@ var rows = []row{
 		why: "informers are the only code that talks to the API server",
 	},
 	{
-		folder: "agent/flux", pure: true, imports: []string{"k8s.io/apimachinery", "github.com/fluxcd"},
+		folder: "agent/object", pure: true, imports: []string{"k8s.io/apimachinery"},
+		why: "how every reader takes a foreign object apart: a field of a bad type is an error, never a zero value",
+	},
+	{
+		folder: "agent/flux", pure: true, imports: []string{"agent/object", "k8s.io/apimachinery", "github.com/fluxcd"},
 		why: "reading a status is a pure function of the object: every row of the table is a test without a cluster",
 	},
 	{
-		folder: "agent/argocd", pure: true, imports: []string{"k8s.io/apimachinery"},
+		folder: "agent/argocd", pure: true, imports: []string{"agent/object", "k8s.io/apimachinery"},
 		why: "reading a status is a pure function; Argo CD's own types cost three times the agent's memory budget",
 	},
 	{folder: "agent/host", imports: []string{"internal/gitrepo"}, why: "a host follows a folder of a repository and reports"},
@@ -142,11 +146,23 @@ var rows = []row{
 	},
 	{folder: "hub/auth", tests: []string{"hub/..."}, why: "tokens and roles know neither HTTP nor the database"},
 	{
-		folder: "hub/ingest", imports: []string{"hub/fold"}, tests: []string{"hub/..."},
+		folder: "hub/record", pure: true, imports: []string{"hub/compliance"},
+		why: "what passes between the store and those who ask it, in the hub's own words: nobody else needs a database driver",
+	},
+	{
+		folder: "hub/fleet", imports: []string{"hub/fold", "hub/record"}, tests: []string{"hub/..."},
+		why: "who is registered and who is silent; where that is kept is an interface",
+	},
+	{
+		folder: "hub/gate", imports: []string{"hub/compliance", "hub/fleet", "hub/fold", "hub/record"}, tests: []string{"hub/..."},
+		why: "gathers what a verdict needs and wakes those who wait; judging is pure and elsewhere, storing is an interface",
+	},
+	{
+		folder: "hub/ingest", imports: []string{"hub/fold", "hub/fleet"}, tests: []string{"hub/..."},
 		why: "group commit is about ordering and waiting; where the rows go is an interface",
 	},
 	{
-		folder: "hub/store", imports: []string{"hub/fold", "hub/compliance", "schema/clickhouse", clickhouse}, tests: []string{"hub/..."},
+		folder: "hub/store", imports: []string{"hub/fold", "hub/compliance", "hub/record", "schema/clickhouse", clickhouse}, tests: []string{"hub/..."},
 		why: "the only ClickHouse code: SQL in one place can be read, reviewed and measured in one place",
 	},
 	{
