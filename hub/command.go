@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 
+	"github.com/landfall-hub/landfall/hub/engine"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -88,6 +89,11 @@ func (p Program) check(args []string) int {
 	config, code, ok := p.load("config check", args)
 	if !ok {
 		return code
+	}
+	if file := config.ClickHouse.ReaderPasswordFile; file != "" {
+		if _, _, err := engine.ReadPassword(file); err != nil {
+			return p.fail(exitUsage, fmt.Errorf("clickhouse.reader_password_file: %w", err))
+		}
 	}
 	for _, note := range notes(config) {
 		fmt.Fprintln(p.Stdout, "note: "+note)

@@ -40,6 +40,39 @@ type Config struct {
 type ClickHouseConfig struct {
 	URL     string `yaml:"url"`
 	Cluster string `yaml:"cluster"`
+	// Listen is a second address of the embedded ClickHouse, for readers from
+	// outside such as Grafana; empty for none.
+	Listen string `yaml:"listen"`
+	// ReaderPasswordFile holds the password of their one user.
+	ReaderPasswordFile string `yaml:"reader_password_file"`
+}
+
+// validate checks the settings of ClickHouse.
+func (c ClickHouseConfig) validate() error {
+	if c.URL != "" {
+		if err := store.CheckURL(c.URL); err != nil {
+			return fmt.Errorf("clickhouse.url: %w", err)
+		}
+	}
+	if c.Cluster != "" && c.URL == "" {
+		return errors.New("clickhouse.cluster needs clickhouse.url: the embedded ClickHouse is one machine")
+	}
+	if c.Listen == "" {
+		if c.ReaderPasswordFile != "" {
+			return errors.New("clickhouse.reader_password_file needs clickhouse.listen")
+		}
+		return nil
+	}
+	if c.URL != "" {
+		return errors.New("clickhouse.listen is for the embedded ClickHouse: with clickhouse.url, readers go to that server")
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return fmt.Errorf("clickhouse.listen is host:port, such as 127.0.0.1:8123, not %q", c.Listen)
+	}
+	if c.ReaderPasswordFile == "" {
+		return errors.New("clickhouse.listen needs clickhouse.reader_password_file: readers log in with a password")
+	}
+	return nil
 }
 
 // ComplianceConfig holds the rules that all gates share.
@@ -187,13 +220,8 @@ func (c *Config) validate() error {
 	if c.DataDir == "" {
 		return errors.New("data_dir is a folder; it must not be empty")
 	}
-	if c.ClickHouse.URL != "" {
-		if err := store.CheckURL(c.ClickHouse.URL); err != nil {
-			return fmt.Errorf("clickhouse.url: %w", err)
-		}
-	}
-	if c.ClickHouse.Cluster != "" && c.ClickHouse.URL == "" {
-		return errors.New("clickhouse.cluster needs clickhouse.url: the embedded ClickHouse is one machine")
+	if err := c.ClickHouse.validate(); err != nil {
+		return err
 	}
 	if c.Compliance.SilentAfter < 1 || c.Compliance.SilentAfter > 1000 {
 		return fmt.Errorf("compliance.silent_after is a number of heartbeats from 1 to 1000, not %d", c.Compliance.SilentAfter)

@@ -65,9 +65,13 @@ func New(opts Options) (*Hub, error) {
 		return nil, fmt.Errorf("making the data folder (--data-dir): %w", err)
 	}
 	if opts.Config.ClickHouse.URL == "" {
+		readers, err := h.readers()
+		if err != nil {
+			return nil, err
+		}
 		e, err := engine.New(engine.Options{
 			Path: filepath.Join(opts.Config.DataDir, "clickhouse"), Binary: opts.EngineBinary, Library: opts.EngineLibrary,
-			Log: opts.Log, Registerer: h.registry,
+			Reader: readers, Log: opts.Log, Registerer: h.registry,
 		})
 		if err != nil {
 			return nil, err
@@ -81,6 +85,31 @@ func New(opts Options) (*Hub, error) {
 	h.listener = listener
 	h.server = newServer(opts.Log)
 	return h, nil
+}
+
+// readers says who may read the embedded ClickHouse from outside, or nil.
+func (h *Hub) readers() (*engine.Reader, error) {
+	c := h.opts.Config.ClickHouse
+	if c.Listen == "" {
+		return nil, nil //nolint:nilnil // no readers is what most hubs have
+	}
+	password, open, err := engine.ReadPassword(c.ReaderPasswordFile)
+	if err != nil {
+		return nil, fmt.Errorf("clickhouse.reader_password_file: %w", err)
+	}
+	if open {
+		h.opts.Log.Warn("the readers' password can be read by everybody on this machine; chmod o-rwx would change that", "file", c.ReaderPasswordFile)
+	}
+	return &engine.Reader{Listen: c.Listen, Password: password, Database: store.DefaultDatabase, Tables: store.ReaderTables()}, nil
+}
+
+// ReaderAddress is where readers from outside are served, host:port; empty
+// without them, and before the embedded ClickHouse is up.
+func (h *Hub) ReaderAddress() string {
+	if h.engine == nil {
+		return ""
+	}
+	return h.engine.ReaderAddress()
 }
 
 // Address is where the API is served, host:port.
@@ -127,6 +156,9 @@ func (h *Hub) Run(ctx context.Context) error {
 	l.startBefore("http", "ingest", workerGrace, p.ingester.Run)
 	h.server.use(p.api.Handler())
 	h.opts.Log.Info("ready", "url", h.URL(), "version", h.opts.Version)
+	if address := h.ReaderAddress(); address != "" {
+		h.opts.Log.Info("readers from outside are served", "address", address, "user", engine.ReaderUser)
+	}
 	return l.wait()
 }
 

@@ -6,22 +6,23 @@
 // its address on standard output when it is ready, and ends when standard input
 // closes or on SIGTERM or SIGINT. Its log goes to standard error as JSON lines.
 //
+// With --reader-listen it serves readers from outside on a second address: the
+// user `reader`, whose password is the second line of standard input, may read
+// the tables --reader-tables of the database --reader-database and nothing else.
+//
 // Exit codes: 0 ended as told, 1 any other failure, 2 wrong usage, 3 libchdb is
 // missing or cannot be loaded, 4 another process holds the data folder, 5 the
-// address cannot be listened on.
+// address cannot be listened on, 6 the readers' address cannot be.
 package main
 
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -37,20 +38,31 @@ const (
 	exitLibrary = 3
 	exitLocked  = 4
 	exitListen  = 5
+	exitReader  = 6
 )
 
 const (
-	user = "landfall"
+	user   = "landfall"
+	reader = "reader"
+	// readerWriteTimeout ends an answer that a reader does not take. A statement
+	// has its own, shorter limit.
+	readerReadTimeout  = 30 * time.Second
+	readerWriteTimeout = 2 * time.Minute
 	// headerTimeout is for the head of a request; a statement itself may run for
 	// as long as its client waits.
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 5 * time.Minute
 	// stopTimeout bounds the shutdown; the hub kills what takes longer.
 	stopTimeout = 10 * time.Second
+	// minMemory is what a hub with a million reconcilers runs with.
+	minMemory = 512 << 20
 )
 
-// errListen marks the failure that has an exit code of its own.
-var errListen = errors.New("listening")
+// These mark the failures that have exit codes of their own.
+var (
+	errListen       = errors.New("listening")
+	errReaderListen = errors.New("listening for readers")
+)
 
 func main() { os.Exit(run()) }
 
@@ -59,6 +71,19 @@ type config struct {
 	listen   string
 	lockWait time.Duration
 	debug    bool
+	memory   uint64
+
+	readerListen   string
+	readerDatabase string
+	readerTables   string
+}
+
+// access is what readers may see, or nil where there are none.
+func (c config) access() *chdb.ReaderAccess {
+	if c.readerListen == "" {
+		return nil
+	}
+	return &chdb.ReaderAccess{Database: c.readerDatabase, Tables: strings.Split(c.readerTables, ",")}
 }
 
 func run() int {
@@ -93,6 +118,8 @@ func exitCode(err error) int {
 		return exitLocked
 	case errors.Is(err, errListen):
 		return exitListen
+	case errors.Is(err, errReaderListen):
+		return exitReader
 	default:
 		return exitFailure
 	}
@@ -105,6 +132,10 @@ func parseFlags(args []string, output io.Writer) (config, error) {
 	flags.StringVar(&cfg.path, "path", "", "data `folder`, made if it is missing")
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:0", "`address` to serve ClickHouse's HTTP interface on; port 0 picks a free one")
 	flags.DurationVar(&cfg.lockWait, "lock-wait", 30*time.Second, "how long to wait for another process to leave the folder")
+	flags.Uint64Var(&cfg.memory, "memory", 0, "most `bytes` of memory that statements, merges and caches may take together; 0 is nine tenths of the machine's, which is the most")
+	flags.StringVar(&cfg.readerListen, "reader-listen", "", "`address` for readers from outside; none by default")
+	flags.StringVar(&cfg.readerDatabase, "reader-database", "", "`database` that readers may read")
+	flags.StringVar(&cfg.readerTables, "reader-tables", "", "its `tables` and views that they may read, with commas between")
 	flags.BoolVar(&cfg.debug, "debug", false, "log every failed statement")
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
@@ -118,19 +149,27 @@ func parseFlags(args []string, output io.Writer) (config, error) {
 	if cfg.lockWait < 0 {
 		return cfg, errors.New("--lock-wait must not be negative")
 	}
+	if cfg.memory != 0 && cfg.memory < minMemory {
+		return cfg, fmt.Errorf("--memory is in bytes, at least %d", uint64(minMemory))
+	}
+	if given := cfg.readerListen != ""; given != (cfg.readerDatabase != "") || given != (cfg.readerTables != "") {
+		return cfg, errors.New("--reader-listen, --reader-database and --reader-tables go together")
+	}
 	return cfg, nil
 }
 
 // serve runs the engine until the context ends or stdin closes.
 func serve(ctx context.Context, cfg config, stdin io.Reader, stdout io.Writer, log *slog.Logger) error {
 	lines := bufio.NewReader(stdin)
-	password, err := lines.ReadString('\n')
+	password, err := readPassword(lines, "password")
 	if err != nil {
-		return fmt.Errorf("reading the password from standard input: %w", err)
+		return err
 	}
-	password = strings.TrimRight(password, "\r\n")
-	if password == "" {
-		return errors.New("the password, the first line of standard input, is empty")
+	readerPassword := ""
+	if cfg.readerListen != "" {
+		if readerPassword, err = readPassword(lines, "readers' password"); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -141,50 +180,43 @@ func serve(ctx context.Context, cfg config, stdin io.Reader, stdout io.Writer, l
 		cancel()
 	}()
 
-	listener, err := net.Listen("tcp", cfg.listen)
+	listeners, err := listen(cfg)
 	if err != nil {
-		return fmt.Errorf("%w on %s: %w", errListen, cfg.listen, err)
+		return err
 	}
-	db, err := chdb.Open(ctx, chdb.Options{Path: cfg.path, LockWait: cfg.lockWait, Log: log})
+	db, err := chdb.Open(ctx, chdb.Options{Path: cfg.path, LockWait: cfg.lockWait, Memory: cfg.memory, Reader: cfg.access(), Log: log})
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, listeners.close())
 	}
-	log.Info("the engine is ready", "address", listener.Addr().String(), "path", cfg.path, "library", db.Version())
-	err = serveHTTP(ctx, listener, chdb.NewHandler(db, chdb.Credentials{User: user, Password: password}, log), stdout, log)
+	servers := []server{{listener: listeners.main, handler: chdb.NewHandler(db, chdb.Credentials{User: user, Password: password}, log)}}
+	if listeners.reader != nil {
+		handler, readerErr := chdb.NewReaderHandler(ctx, db, chdb.Credentials{User: reader, Password: readerPassword}, log)
+		err = readerErr
+		servers = append(servers, server{
+			listener: listeners.reader, handler: handler, readTimeout: readerReadTimeout, writeTimeout: readerWriteTimeout,
+		})
+	}
+	if err == nil {
+		log.Info("the engine is ready", "addresses", listeners.addresses(), "path", cfg.path, "library", db.Version())
+		err = serveHTTP(ctx, servers, listeners.addresses(), stdout, log)
+	} else {
+		err = errors.Join(err, listeners.close())
+	}
 
 	stopping, done := context.WithTimeout(context.Background(), stopTimeout)
 	defer done()
 	return errors.Join(err, db.Close(stopping))
 }
 
-// serveHTTP says where it listens and serves until the context ends.
-func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler, stdout io.Writer, log *slog.Logger) error {
-	// Statements must end with the engine, not only with their clients.
-	requests, cancelRequests := context.WithCancel(context.Background())
-	defer cancelRequests()
-	server := &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: headerTimeout,
-		IdleTimeout:       idleTimeout,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-		BaseContext:       func(net.Listener) context.Context { return requests },
+// readPassword takes one line, which must not be empty.
+func readPassword(lines *bufio.Reader, what string) (string, error) {
+	line, err := lines.ReadString('\n')
+	if err != nil {
+		return "", fmt.Errorf("reading the %s from standard input: %w", what, err)
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-
-	if err := json.NewEncoder(stdout).Encode(map[string]string{"address": listener.Addr().String()}); err != nil {
-		return errors.Join(fmt.Errorf("telling the address: %w", err), server.Close())
+	line = strings.TrimRight(line, "\r\n")
+	if line == "" {
+		return "", fmt.Errorf("the %s, a line of standard input, is empty", what)
 	}
-	select {
-	case err := <-failed:
-		return fmt.Errorf("serving HTTP: %w", err)
-	case <-ctx.Done():
-	}
-	cancelRequests()
-	stopping, done := context.WithTimeout(context.Background(), stopTimeout)
-	defer done()
-	if err := server.Shutdown(stopping); err != nil {
-		return errors.Join(fmt.Errorf("ending the last requests: %w", err), server.Close())
-	}
-	return nil
+	return line, nil
 }

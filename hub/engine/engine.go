@@ -50,6 +50,8 @@ type Options struct {
 	// LockWait is how long a start waits for another process to leave the data
 	// folder. Default 30 s.
 	LockWait time.Duration
+	// Reader opens a second address for readers from outside; nil does not.
+	Reader *Reader
 	// Log is required.
 	Log *slog.Logger
 	// Registerer receives the metrics; nil registers none.
@@ -68,6 +70,11 @@ func (o *Options) validate() error {
 	}
 	if o.LockWait == 0 {
 		o.LockWait = defaultLockWait
+	}
+	if o.Reader != nil {
+		if err := o.Reader.validate(); err != nil {
+			return err
+		}
 	}
 	if o.Binary != "" {
 		return nil
@@ -91,6 +98,8 @@ type Engine struct {
 	mu sync.Mutex
 	// address is empty until the first start, and then the last one's.
 	address string
+	// readerAddress is the last start's, empty without readers.
+	readerAddress string
 	// portTaken says that another program listens there now.
 	portTaken bool
 	// ready is closed while the engine takes statements, and replaced when it
@@ -126,6 +135,14 @@ func (e *Engine) URL() string {
 	}
 	u := url.URL{Scheme: "http", User: url.UserPassword(User, e.password), Host: e.address, Path: "/default"}
 	return u.String()
+}
+
+// ReaderAddress is where readers from outside are served, host:port. It is
+// empty before the first start, and without readers.
+func (e *Engine) ReaderAddress() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.readerAddress
 }
 
 // DialContext connects to the engine, wherever it listens now; set it in
@@ -217,13 +234,14 @@ func (e *Engine) runOnce(ctx context.Context) error {
 		Listen:   e.listen(),
 		Password: e.password,
 		LockWait: e.opts.LockWait,
+		Reader:   e.opts.Reader,
 		Log:      e.opts.Log,
 	})
 	started()
 	if err != nil {
 		return err
 	}
-	e.setUp(process.Address())
+	e.setUp(process.Address(), process.ReaderAddress())
 	defer e.setDown()
 	select {
 	case <-process.Exited():
@@ -255,10 +273,10 @@ func (e *Engine) forgetPort() {
 	e.portTaken = true
 }
 
-func (e *Engine) setUp(address string) {
+func (e *Engine) setUp(address, readerAddress string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.address, e.portTaken = address, false
+	e.address, e.readerAddress, e.portTaken = address, readerAddress, false
 	e.up = true
 	close(e.ready)
 	e.metrics.up.Set(1)

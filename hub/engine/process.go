@@ -25,6 +25,7 @@ const (
 	exitLibrary = 3
 	exitLocked  = 4
 	exitListen  = 5
+	exitReader  = 6
 )
 
 var (
@@ -34,6 +35,9 @@ var (
 	ErrNoLibrary = errors.New("libchdb is not available")
 	// ErrLocked says that another process holds the data folder.
 	ErrLocked = errors.New("the data folder is in use by another process")
+
+	// ErrReaderAddress says that the readers' address cannot be listened on.
+	ErrReaderAddress = errors.New("the readers' address cannot be listened on")
 
 	errUsage  = errors.New("landfall-engine and this program are of different versions")
 	errListen = errors.New("the engine's address is taken")
@@ -54,15 +58,17 @@ type ProcessOptions struct {
 	Password string
 	// LockWait is how long to wait for another process to leave the folder.
 	LockWait time.Duration
+	// Reader opens a second address for readers from outside; nil does not.
+	Reader *Reader
 	// Log receives the program's own log. Required.
 	Log *slog.Logger
 }
 
 // Process is one run of landfall-engine.
 type Process struct {
-	cmd     *exec.Cmd
-	stdin   io.Closer
-	address string
+	cmd                    *exec.Cmd
+	stdin                  io.Closer
+	address, readerAddress string
 	// tail is the program's last words, for the error it ends with.
 	tail   *lastLine
 	exited chan struct{}
@@ -72,8 +78,13 @@ type Process struct {
 // StartProcess runs landfall-engine and returns when it takes statements. The
 // context bounds the start alone; the caller must Stop or Kill the process.
 func StartProcess(ctx context.Context, opts ProcessOptions) (*Process, error) {
-	cmd := exec.Command(opts.Binary,
-		"--path", opts.Path, "--listen", opts.Listen, "--lock-wait", opts.LockWait.String())
+	args := []string{"--path", opts.Path, "--listen", opts.Listen, "--lock-wait", opts.LockWait.String()}
+	passwords := opts.Password + "\n"
+	if opts.Reader != nil {
+		args = append(args, opts.Reader.args()...)
+		passwords += opts.Reader.Password + "\n"
+	}
+	cmd := exec.Command(opts.Binary, args...)
 	// Columns without a zone, and functions such as toDate, follow the process.
 	cmd.Env = append(cmd.Environ(), "TZ=UTC")
 	if opts.Library != "" {
@@ -95,7 +106,7 @@ func StartProcess(ctx context.Context, opts ProcessOptions) (*Process, error) {
 		return nil, fmt.Errorf("%w: %w", ErrNoBinary, err)
 	}
 	p := &Process{cmd: cmd, stdin: stdin, tail: &lastLine{}, exited: make(chan struct{})}
-	address := make(chan string, 1)
+	address := make(chan addresses, 1)
 	var output sync.WaitGroup
 	output.Go(func() { p.relay(stderr, opts.Log) })
 	output.Go(func() { p.readAddress(stdout, address, opts.Log) })
@@ -106,13 +117,14 @@ func StartProcess(ctx context.Context, opts ProcessOptions) (*Process, error) {
 	}()
 
 	// A child that is gone already breaks the pipe; its end says why.
-	_, writeErr := io.WriteString(stdin, opts.Password+"\n")
+	_, writeErr := io.WriteString(stdin, passwords)
 	if writeErr != nil && !errors.Is(writeErr, syscall.EPIPE) {
 		p.Kill()
 		return nil, fmt.Errorf("handing the password to %s: %w", opts.Binary, writeErr)
 	}
 	select {
-	case p.address = <-address:
+	case a := <-address:
+		p.address, p.readerAddress = a.Main, a.Reader
 		return p, nil
 	case <-p.exited:
 		return nil, p.err
@@ -124,6 +136,9 @@ func StartProcess(ctx context.Context, opts ProcessOptions) (*Process, error) {
 
 // Address is the host and port that the process serves on.
 func (p *Process) Address() string { return p.address }
+
+// ReaderAddress is where readers from outside are served; empty where they are not.
+func (p *Process) ReaderAddress() string { return p.readerAddress }
 
 // PID is the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
@@ -162,16 +177,20 @@ func (p *Process) Kill() {
 	<-p.exited
 }
 
+// addresses are what the engine says when it is ready.
+type addresses struct {
+	Main   string `json:"address"`
+	Reader string `json:"reader_address"`
+}
+
 // readAddress waits for the line that says where the engine listens. The
 // library may print as well; whatever else comes goes to the log.
-func (p *Process) readAddress(stdout io.Reader, address chan<- string, log *slog.Logger) {
+func (p *Process) readAddress(stdout io.Reader, address chan<- addresses, log *slog.Logger) {
 	eachLine(stdout, func(line string) {
-		var ready struct {
-			Address string `json:"address"`
-		}
-		if json.Unmarshal([]byte(line), &ready) == nil && ready.Address != "" {
+		var ready addresses
+		if json.Unmarshal([]byte(line), &ready) == nil && ready.Main != "" {
 			select {
-			case address <- ready.Address:
+			case address <- ready:
 			default:
 			}
 			return
@@ -220,6 +239,8 @@ func (p *Process) explain(err error) error {
 		return fmt.Errorf("%w: %s", ErrLocked, words)
 	case exitListen:
 		return fmt.Errorf("%w: %s", errListen, words)
+	case exitReader:
+		return fmt.Errorf("%w: %s", ErrReaderAddress, words)
 	case -1:
 		return fmt.Errorf("landfall-engine was ended by %s", err)
 	default:

@@ -39,6 +39,12 @@ type Options struct {
 	// MaxWaiting is the number of statements that may wait; more are refused.
 	// Default 256.
 	MaxWaiting int
+	// Memory is the most that all statements, merges and caches may take
+	// together, in bytes. Zero leaves it to ClickHouse: nine tenths of the
+	// machine's, which is also the most that can be asked for.
+	Memory uint64
+	// Reader is what readers from outside may see; nil where there are none.
+	Reader *ReaderAccess
 	// Log receives what goes wrong without a client to tell. Required.
 	Log *slog.Logger
 }
@@ -59,6 +65,9 @@ func (o *Options) validate() error {
 	if o.MaxRunning < 1 || o.MaxWaiting < 1 {
 		return fmt.Errorf("running %d and waiting %d statements at most: both must be positive", o.MaxRunning, o.MaxWaiting)
 	}
+	if o.Reader != nil {
+		return o.Reader.validate()
+	}
 	return nil
 }
 
@@ -69,14 +78,15 @@ type Database struct {
 	log  *slog.Logger
 	args []string
 	lock *folderLock
+	// reader is nil where there are no readers from outside.
+	reader *ReaderAccess
 
 	// anchor keeps the engine up: the library shuts it down with its last
 	// connection, and starting it again in the same process is not safe.
 	anchor *connection
 
-	running chan struct{}
-	waiting chan struct{}
-	next    atomic.Uint64
+	turns *turns
+	next  atomic.Uint64
 
 	// mu guards closed, so that no session begins after Close has begun to wait.
 	mu       sync.Mutex
@@ -110,13 +120,18 @@ func Open(ctx context.Context, opts Options) (*Database, error) {
 		return nil, errors.Join(fmt.Errorf("making the data folder %s: %w", data, err), lock.release())
 	}
 
+	settings, err := writeConfig(filepath.Join(path, "config"), opts)
+	if err != nil {
+		return nil, errors.Join(err, lock.release())
+	}
+
 	db := &Database{
-		api:     lib,
-		log:     opts.Log,
-		args:    []string{"--path=" + data},
-		lock:    lock,
-		running: make(chan struct{}, opts.MaxRunning),
-		waiting: make(chan struct{}, opts.MaxRunning+opts.MaxWaiting),
+		api:    lib,
+		log:    opts.Log,
+		args:   []string{"--path=" + data, "--config-file=" + settings},
+		lock:   lock,
+		reader: opts.Reader,
+		turns:  newTurns(opts.MaxRunning, opts.MaxWaiting),
 	}
 	db.anchor, err = connect(lib, db.args...)
 	if err != nil {
@@ -161,8 +176,9 @@ func (d *Database) Close(ctx context.Context) error {
 // session is one client's connection for one request: its settings, current
 // database and temporary tables are gone when it ends.
 type session struct {
-	db   *Database
-	conn *connection
+	db    *Database
+	conn  *connection
+	turns *turns
 	// mark is in the setting log_comment of every statement of this session; by
 	// it a statement is found to be stopped.
 	mark string
@@ -177,14 +193,8 @@ type setting struct {
 // session waits for its turn and opens a connection with these settings. The
 // caller must end it.
 func (d *Database) session(ctx context.Context, database string, settings []setting) (*session, error) {
-	select {
-	case d.waiting <- struct{}{}:
-	default:
-		return nil, failure(codeTooManyQueries, "%d statements run or wait already", cap(d.waiting))
-	}
-	s, err := d.takeTurn(ctx)
+	s, err := d.open(ctx, d.turns)
 	if err != nil {
-		<-d.waiting
 		return nil, err
 	}
 	if err := s.prepare(database, settings); err != nil {
@@ -194,18 +204,16 @@ func (d *Database) session(ctx context.Context, database string, settings []sett
 	return s, nil
 }
 
-func (d *Database) takeTurn(ctx context.Context) (*session, error) {
-	select {
-	case d.running <- struct{}{}:
-	case <-ctx.Done():
-		return nil, failure(codeQueryWasStopped, "the client went away before its turn came")
-	case <-d.stopped.Done():
-		return nil, ErrClosed
+// open waits for one of the turns and opens a connection as the library makes
+// it: with all rights and no limits. The caller must end it.
+func (d *Database) open(ctx context.Context, turns *turns) (*session, error) {
+	if err := turns.take(ctx, d.stopped.Done()); err != nil {
+		return nil, err
 	}
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
-		<-d.running
+		turns.release()
 		return nil, ErrClosed
 	}
 	d.sessions.Add(1)
@@ -214,16 +222,16 @@ func (d *Database) takeTurn(ctx context.Context) (*session, error) {
 	conn, err := connect(d.api, d.args...)
 	if err != nil {
 		d.sessions.Done()
-		<-d.running
+		turns.release()
 		return nil, err
 	}
-	return &session{db: d, conn: conn, mark: "landfall-request-" + strconv.FormatUint(d.next.Add(1), 10)}, nil
+	return &session{db: d, conn: conn, turns: turns, mark: "landfall-request-" + strconv.FormatUint(d.next.Add(1), 10)}, nil
 }
 
 // prepare chooses the current database and applies the settings.
 func (s *session) prepare(database string, settings []setting) error {
 	if database != "" && database != "default" {
-		if _, err := s.conn.run("USE "+quoteName(database), ""); err != nil {
+		if err := s.use(database); err != nil {
 			return err
 		}
 	}
@@ -243,12 +251,16 @@ func (s *session) prepare(database string, settings []setting) error {
 	return err
 }
 
+func (s *session) use(database string) error {
+	_, err := s.conn.run("USE "+quoteName(database), "")
+	return err
+}
+
 // end closes the connection and lets the next one in.
 func (s *session) end() {
 	s.conn.close()
 	s.db.sessions.Done()
-	<-s.db.running
-	<-s.db.waiting
+	s.turns.release()
 }
 
 // watch stops whatever the session runs when the context ends or the database

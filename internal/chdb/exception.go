@@ -13,8 +13,14 @@ const (
 	codeCannotReadAll   = 33
 	codeNotImplemented  = 48
 	codeTooManyQueries  = 202
-	codeQueryTooLarge   = 62
+	codeQueryTooLarge   = 62 // SYNTAX_ERROR
 	codeAuthentication  = 516
+	codeAccessDenied    = 497
+	codeReadonly        = 164
+	codeUnknownFunction = 46
+	codeUnknownName     = 47
+	codeUnknownTable    = 60
+	codeNoParameter     = 456
 	codeUnknownFailure  = 1002
 	codeQueryWasStopped = 394
 )
@@ -26,6 +32,7 @@ var codeNames = map[int]string{
 	codeTooManyQueries:  "TOO_MANY_SIMULTANEOUS_QUERIES",
 	codeQueryTooLarge:   "SYNTAX_ERROR",
 	codeAuthentication:  "AUTHENTICATION_FAILED",
+	codeAccessDenied:    "ACCESS_DENIED",
 	codeUnknownFailure:  "UNKNOWN_EXCEPTION",
 	codeQueryWasStopped: "QUERY_WAS_CANCELLED",
 }

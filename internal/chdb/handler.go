@@ -24,7 +24,7 @@ const maxDrain = 1 << 30
 func NewHandler(db *Database, credentials Credentials, log *slog.Logger) http.Handler {
 	h := &handler{db: db, credentials: credentials, log: log}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/ping", h.ping)
+	mux.HandleFunc("/ping", ping)
 	mux.HandleFunc("/{$}", h.serve)
 	return mux
 }
@@ -35,7 +35,7 @@ type handler struct {
 	log         *slog.Logger
 }
 
-func (h *handler) ping(w http.ResponseWriter, _ *http.Request) {
+func ping(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
 	_, _ = io.WriteString(w, "Ok.\n")
 }
@@ -47,10 +47,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method == http.MethodGet && r.URL.RawQuery == "" {
-		h.ping(w, r)
+		ping(w, r)
 		return
 	}
-	out := newResponse(w)
+	out := newResponse(w, statusOf)
 	if !h.credentials.admit(r) {
 		out.fail(failure(codeAuthentication, "the user or the password is wrong"))
 		return

@@ -28,10 +28,12 @@ type response struct {
 	body io.Writer
 	zip  *gzip.Writer
 	gzip bool
+	// status gives the HTTP status for a code of ClickHouse's.
+	status func(code int) int
 }
 
-func newResponse(w http.ResponseWriter) *response {
-	return &response{w: w, header: w.Header()}
+func newResponse(w http.ResponseWriter, status func(code int) int) *response {
+	return &response{w: w, header: w.Header(), status: status}
 }
 
 // describe sets the headers that do not depend on the outcome.
@@ -106,7 +108,7 @@ func (o *response) fail(err error) {
 		o.header.Set("Content-Type", "text/plain; charset=UTF-8")
 		o.header.Set("X-ClickHouse-Exception-Code", strconv.Itoa(exception.Code))
 		o.header.Del("X-ClickHouse-Exception-Tag")
-		o.w.WriteHeader(statusOf(exception.Code))
+		o.w.WriteHeader(o.status(exception.Code))
 		_, _ = io.WriteString(o.w, exception.Text+"\n")
 		return
 	}

@@ -19,7 +19,7 @@ import (
 func answer(t *testing.T, write func(o *response)) (*http.Response, []byte, error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		o := newResponse(w)
+		o := newResponse(w, statusOf)
 		o.describe(&request{output: "TabSeparated"})
 		write(o)
 	}))
