@@ -257,13 +257,19 @@ func TestASoakPassesWhenItElapses(t *testing.T) {
 	v := askWaiting(t, a.client, q, time.Minute)
 	expect(t, v, schema.Passed, "")
 	t.Logf("a soak of 2s fired %s after it was asked for", time.Since(began))
-	// A failure at the commit begins it anew, a later commit does not.
-	a.says(t, at(app, commit(1), schema.StatusFailure))
-	a.says(t, at(app, commit(1), schema.StatusSuccess))
-	if v := ask(t, a.client, q); v.State != schema.Waiting {
-		t.Errorf("want the soak to begin anew after a failure: %s", show(v))
+	// A failure at the commit begins it anew, also one that names nothing applied.
+	bare := at(kustomization("app", repo, "app"), commit(1), schema.StatusFailure)
+	for what, failing := range map[string]schema.Reconciler{"in full": at(app, commit(1), schema.StatusFailure), "without what is applied": bare} {
+		a.says(t, failing)
+		if v := ask(t, a.client, q); v.State == schema.Passed {
+			t.Errorf("it fails, reported %s, and the soak goes on: %s", what, show(v))
+		}
+		a.says(t, app)
+		if v := ask(t, a.client, q); v.State != schema.Waiting {
+			t.Errorf("want the soak to begin anew after a failure that was reported %s: %s", what, show(v))
+		}
+		expect(t, askUntil(t, a.client, q, "passed", isFinal), schema.Passed, "")
 	}
-	expect(t, askUntil(t, a.client, q, "passed", isFinal), schema.Passed, "")
 }
 
 func TestAFailedGatePassesWhenSuccessComesLate(t *testing.T) {

@@ -259,12 +259,12 @@ func (b *logBook) length() int {
 	return b.text.Len()
 }
 
-// since returns the log from an offset on, its last 20 KB.
+// since returns the log from an offset on, its last 4 KB.
 func (b *logBook) since(offset int) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	text := b.text.String()[offset:]
-	return text[max(0, len(text)-20_000):]
+	return text[max(0, len(text)-4_000):]
 }
 
 // shared is the hub that most tests use. Nobody makes a token on it.
