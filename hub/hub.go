@@ -264,7 +264,7 @@ func (h *Hub) build(ctx context.Context, s *store.Store) (*parts, error) {
 func (h *Hub) authenticate(ctx context.Context, p *parts) error {
 	local := loopback(h.opts.Config.Listen)
 	tokens, err := auth.New(auth.Options{
-		Store: tokenStore{p.store}, LoopbackOnly: local, Logger: h.opts.Log, Registerer: h.registry, Now: h.opts.Now,
+		Store: tokenStore{p.store}, LoopbackOnly: local, DataDir: h.opts.Config.DataDir, Logger: h.opts.Log, Registerer: h.registry, Now: h.opts.Now,
 	})
 	if err != nil {
 		return err
@@ -276,7 +276,7 @@ func (h *Hub) authenticate(ctx context.Context, p *parts) error {
 	if local {
 		return nil
 	}
-	path, err := tokens.Bootstrap(ctx, h.opts.Config.DataDir)
+	path, err := tokens.Bootstrap(ctx)
 	if err != nil {
 		return err
 	}

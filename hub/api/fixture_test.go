@@ -231,7 +231,7 @@ func bareFixture(t testing.TB, change ...func(*Options)) *fixture {
 	f := &fixture{hub: newFakeHub(), reg: prometheus.NewRegistry(), bearer: map[schema.Role]string{}, ids: map[schema.Role]string{}, router: documentRouter(t)}
 	logger := slog.New(slog.DiscardHandler)
 	var err error
-	f.tokens, err = auth.New(auth.Options{Store: &memoryStore{}, LoopbackOnly: true, Logger: logger, Registerer: f.reg})
+	f.tokens, err = auth.New(auth.Options{Store: &memoryStore{}, LoopbackOnly: true, DataDir: t.TempDir(), Logger: logger, Registerer: f.reg})
 	if err != nil {
 		t.Fatal(err)
 	}

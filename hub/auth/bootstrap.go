@@ -18,21 +18,26 @@ import (
 const AdminTokenFile = "admin-token"
 
 // Bootstrap makes sure that an admin can call: where no admin's token is in
-// force it writes one to dataDir/admin-token, mode 0600, and stores it. A file
+// force it writes one to DataDir/admin-token, mode 0600, and stores it. A file
 // that is there already is stored again unless its token was revoked, so that
 // a start that was cut short is finished by the next. It returns the file's path
 // if it is this token that is in force now for the first time, "" otherwise.
-func (t *Tokens) Bootstrap(ctx context.Context, dataDir string) (path string, err error) {
+func (t *Tokens) Bootstrap(ctx context.Context) (path string, err error) {
 	t.change.Lock()
 	defer t.change.Unlock()
 	if err := t.reread(ctx); err != nil {
 		return "", fmt.Errorf("looking for an admin's token: %w", err)
 	}
+	return t.bootstrap(ctx)
+}
+
+// bootstrap is Bootstrap for those who hold t.change and have read the store.
+func (t *Tokens) bootstrap(ctx context.Context) (path string, err error) {
 	s := t.known.Load()
 	if s.admins() > 0 {
 		return "", nil
 	}
-	path = filepath.Join(dataDir, AdminTokenFile)
+	path = filepath.Join(t.dataDir, AdminTokenFile)
 	bearer, r := t.newRecord(schema.TokenRequest{Name: "first start", Role: schema.RoleAdmin})
 	kept, id, err := readBearer(path)
 	switch {

@@ -11,7 +11,7 @@ import (
 
 func TestBootstrap(t *testing.T) {
 	s, dir := &store{}, t.TempDir()
-	path, err := newTokens(t, s, false).Bootstrap(t.Context(), dir)
+	path, err := tokensIn(t, s, false, dir).Bootstrap(t.Context())
 	if err != nil || path != filepath.Join(dir, AdminTokenFile) {
 		t.Fatal(path, err)
 	}
@@ -19,8 +19,8 @@ func TestBootstrap(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
-	tokens := newTokens(t, s, false)
-	again, err := tokens.Bootstrap(t.Context(), dir)
+	tokens := tokensIn(t, s, false, dir)
+	again, err := tokens.Bootstrap(t.Context())
 	if err != nil || again != "" || read(t, path) != bearer || len(s.records) != 1 {
 		t.Errorf("a second start: %q %v, %d tokens", again, err, len(s.records))
 	}
@@ -57,14 +57,14 @@ func TestBootstrapCases(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s, dir := &store{}, t.TempDir()
-			path, err := newTokens(t, s, false).Bootstrap(t.Context(), dir)
+			path, err := tokensIn(t, s, false, dir).Bootstrap(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			bearer := read(t, path)
 			tc.before(s, path)
-			tokens := newTokens(t, s, false)
-			_, err = tokens.Bootstrap(t.Context(), dir)
+			tokens := tokensIn(t, s, false, dir)
+			_, err = tokens.Bootstrap(t.Context())
 			if tc.fails {
 				if err == nil {
 					t.Errorf("no error, though %s", tc.reason)

@@ -27,6 +27,8 @@ type Options struct {
 	// LoopbackOnly says that the hub listens on loopback addresses alone: there,
 	// and only until the first token exists, no token is needed.
 	LoopbackOnly bool
+	// DataDir is where the first admin token is written.
+	DataDir string
 	// Interval is how often the copy is refreshed; 5 s by default.
 	Interval   time.Duration
 	Logger     *slog.Logger
@@ -36,8 +38,8 @@ type Options struct {
 }
 
 func (o *Options) validate() error {
-	if o.Store == nil || o.Logger == nil || o.Registerer == nil {
-		return errors.New("auth: options Store, Logger and Registerer are required")
+	if o.Store == nil || o.Logger == nil || o.Registerer == nil || o.DataDir == "" {
+		return errors.New("auth: options Store, Logger, Registerer and DataDir are required")
 	}
 	if o.Interval == 0 {
 		o.Interval = 5 * time.Second
@@ -52,6 +54,7 @@ func (o *Options) validate() error {
 type Tokens struct {
 	store        TokenStore
 	loopbackOnly bool
+	dataDir      string
 	interval     time.Duration
 	logger       *slog.Logger
 	metrics      *metrics
@@ -79,6 +82,7 @@ func New(o Options) (*Tokens, error) {
 	return &Tokens{
 		store:        o.Store,
 		loopbackOnly: o.LoopbackOnly,
+		dataDir:      o.DataDir,
 		interval:     o.Interval,
 		logger:       o.Logger,
 		metrics:      newMetrics(o.Registerer),
@@ -227,8 +231,15 @@ func (t *Tokens) Create(ctx context.Context, req schema.TokenRequest) (schema.To
 	if err := t.reread(ctx); err != nil {
 		return schema.Token{}, err
 	}
-	if req.Role != schema.RoleAdmin && t.known.Load().admins() == 0 {
-		return schema.Token{}, &schema.Refusal{Code: schema.CodeConflict, Detail: "from the first token on every call needs one: make an admin's first, and keep it"}
+	if req.Role != schema.RoleAdmin {
+		// From the first token on every call needs one: nobody is locked out.
+		path, err := t.bootstrap(ctx)
+		if err != nil {
+			return schema.Token{}, unavailable(err)
+		}
+		if path != "" {
+			t.logger.Info("the first token closes the hub: an admin's token was made with it", "admin_token_file", path)
+		}
 	}
 	bearer, r := t.newRecord(req)
 	if err := t.store.PutToken(ctx, r); err != nil {

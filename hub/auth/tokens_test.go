@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -71,7 +72,12 @@ func (s *store) set(f func(*store)) {
 
 func newTokens(t *testing.T, s *store, loopback bool) *Tokens {
 	t.Helper()
-	tokens, err := New(Options{Store: s, LoopbackOnly: loopback, Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), Now: func() time.Time { return at }})
+	return tokensIn(t, s, loopback, t.TempDir())
+}
+
+func tokensIn(t *testing.T, s *store, loopback bool, dir string) *Tokens {
+	t.Helper()
+	tokens, err := New(Options{Store: s, LoopbackOnly: loopback, DataDir: dir, Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), Now: func() time.Time { return at }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,11 +270,20 @@ func TestALaggingStoreBringsNothingBack(t *testing.T) {
 
 func TestAdminsAreNeverLockedOut(t *testing.T) {
 	s := &store{}
-	tokens := refreshed(t, s, true)
-	if _, err := tokens.Create(t.Context(), schema.TokenRequest{Role: schema.RoleReader}); code(t, err) != schema.CodeConflict {
-		t.Errorf("a reader's as the first: %v", err)
+	dir := t.TempDir()
+	tokens := tokensIn(t, s, true, dir)
+	create(t, tokens, schema.RoleReader)
+	first, err := tokens.Authenticate(t.Context(), read(t, filepath.Join(dir, AdminTokenFile)))
+	if err != nil || first.Role != schema.RoleAdmin {
+		t.Fatalf("a reader's as the first leaves no admin: %+v %v", first, err)
 	}
-	first := create(t, tokens, schema.RoleAdmin)
+	if required, err := tokens.Required(t.Context()); !required || err != nil {
+		t.Errorf("the hub is still open: %v", err)
+	}
+	create(t, tokens, schema.RoleReader)
+	if len(s.records) != 3 {
+		t.Errorf("%d tokens, want two readers' and one admin's", len(s.records))
+	}
 	if err := tokens.Revoke(t.Context(), first.ID); code(t, err) != schema.CodeConflict {
 		t.Errorf("the last admin's: %v", err)
 	}
