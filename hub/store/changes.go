@@ -5,24 +5,30 @@ import (
 	"encoding/json"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/landfall-hub/landfall/hub/fold"
 	"github.com/landfall-hub/landfall/schema"
 	tables "github.com/landfall-hub/landfall/schema/clickhouse"
 )
 
-// Write stores what a batch of messages changed: history first, then the record
-// of the messages, then the current state of all of them as one part. The state
+// Write stores what a batch of messages changed: history and the record of the
+// messages first, then the current state of all of them as one part. The state
 // holds where each stream stands, so a batch that was cut off before it has not
 // come: its messages, sent again, are the next ones and give the same rows. The
 // token names the batch; a second Write of the same batch with the same token
 // stores nothing twice.
 func (s *Store) Write(ctx context.Context, token string, batch []fold.Changes) error {
-	h := historyRows(batch)
-	if err := s.insert(ctx, tables.History, token, len(h), historyColumns(h)); err != nil {
-		return err
-	}
-	r := reportRows(batch)
-	if err := s.insert(ctx, tables.Reports, token, len(r), reportColumns(r)); err != nil {
+	first, both := errgroup.WithContext(ctx)
+	first.Go(func() error {
+		h := historyRows(batch)
+		return s.insert(both, tables.History, token, len(h), historyColumns(h))
+	})
+	first.Go(func() error {
+		r := reportRows(batch)
+		return s.insert(both, tables.Reports, token, len(r), reportColumns(r))
+	})
+	if err := first.Wait(); err != nil {
 		return err
 	}
 	c := currentRows(batch)

@@ -25,9 +25,6 @@ func (s *Store) Landing(ctx context.Context, e schema.Endpoint, commit string) (
 	if err := s.links(ctx, &l); err != nil {
 		return l, err
 	}
-	if err := s.links(ctx, &l); err != nil {
-		return l, err
-	}
 	// After the subscribers: what a child's owner said is never newer here than
 	// what the child said.
 	if err := s.troubles(ctx, &l); err != nil {
