@@ -199,3 +199,22 @@ func TestCancelledQuestions(t *testing.T) {
 		t.Error("a write that was given up reports success")
 	}
 }
+
+// Lists of the names of a large fleet are longer than ClickHouse parses by
+// default.
+func TestManyClusters(t *testing.T) {
+	s := open(t)
+	write(t, s, map[string][]schema.Reconciler{"c1": {reconciler("a", "a", commitA, schema.StatusSuccess)}})
+	names := make([]string, 20_000)
+	for i := range names {
+		names[i] = fmt.Sprintf("a-cluster-with-a-name-of-some-length-%08d", i)
+	}
+	names = append(names, "c1")
+	rows, err := s.States(t.Context(), record.StateQuery{Clusters: names, Silent: names, Status: schema.StatusUnknown, Limit: 10})
+	if err != nil || len(rows) != 1 {
+		t.Errorf("rows are %+v, %v", rows, err)
+	}
+	if p, err := s.Positions(t.Context(), names); err != nil || len(p) != 1 {
+		t.Errorf("positions are %+v, %v", p, err)
+	}
+}

@@ -60,6 +60,10 @@ type Store struct {
 	columns map[string][]clickhouse.ColumnNameAndType
 }
 
+// maxQuerySize bounds a statement's text, in bytes: it may hold the names of all
+// clusters of a large fleet twice.
+const maxQuerySize = 64 << 20
+
 // DefaultDatabase is used where the URL names none.
 const DefaultDatabase = "landfall"
 
@@ -80,6 +84,10 @@ func Open(opts Options) (*Store, error) {
 	ch.Auth.Database = "default" // until Migrate made ours; every statement names its database
 	ch.MaxOpenConns, ch.MaxIdleConns = 16, 16
 	ch.ConnMaxLifetime = time.Hour
+	if ch.Settings == nil {
+		ch.Settings = clickhouse.Settings{}
+	}
+	ch.Settings["max_query_size"] = maxQuerySize
 	ch.DialTimeout = 10 * time.Second
 	ch.ClientInfo.Products = append(ch.ClientInfo.Products, struct{ Name, Version string }{"landfall", "1"})
 	conn, err := clickhouse.Open(ch)
