@@ -281,10 +281,11 @@ func TestARevisionThatIsPlainTextIsKept(t *testing.T) {
 	}
 }
 
-// TestManyBombsAtOnceLeaveTheHubAlive sends more of them than the hub may hold.
+// TestManyBombsAtOnceLeaveTheHubAlive sends more of them than the hub may hold,
+// to a hub of its own: others would be told that it is busy.
 func TestManyBombsAtOnceLeaveTheHubAlive(t *testing.T) {
 	t.Parallel()
-	h := sharedHub(t)
+	h := newHub(t)
 	a := newAgent(t, h)
 	b := bomb(t, func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) })
 	var all sync.WaitGroup

@@ -2,10 +2,13 @@ package system
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -21,7 +24,16 @@ var programs struct {
 	hub, engine, cli, library string
 }
 
+// atOnce is how many tests run at once at least: most of them wait.
+const atOnce = 6
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); runtime.GOMAXPROCS(0) < atOnce && f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		if err := f.Value.Set(strconv.Itoa(atOnce)); err != nil {
+			fmt.Fprintln(os.Stderr, "running tests at once:", err)
+		}
+	}
 	code := m.Run()
 	stopShared()
 	if programs.folder != "" {
