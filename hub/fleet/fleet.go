@@ -137,6 +137,7 @@ func (f *Fleet) Load(ctx context.Context) error {
 		return fmt.Errorf("loading heartbeats: %w", err)
 	}
 	var changed []string
+	now := f.opts.Now()
 	f.mu.Lock()
 	for _, r := range registered {
 		if f.take(r) {
@@ -145,7 +146,11 @@ func (f *Fleet) Load(ctx context.Context) error {
 	}
 	for _, b := range beats {
 		if m, ok := f.clusters[b.Cluster]; ok && m.Epoch == b.Epoch && b.ReceivedAt.After(m.lastSeen) {
+			back := f.silent(m, now)
 			m.lastSeen = b.ReceivedAt
+			if back && !f.silent(m, now) {
+				changed = append(changed, b.Cluster)
+			}
 		}
 	}
 	f.mu.Unlock()

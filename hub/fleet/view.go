@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -153,19 +154,15 @@ func (v *View) ClusterStates(ctx context.Context, f schema.StateFilter, p schema
 	}
 	members := map[string]Member{}
 	q := record.StateQuery{Status: f.Status, After: p.After, Limit: p.Limit + 1}
-	if f != (schema.StateFilter{Status: f.Status}) {
-		q.Clusters = []string{}
-	}
 	for _, m := range v.fleet.All() {
 		members[m.Name] = m
 		if m.Silent {
 			q.Silent = append(q.Silent, m.Name)
 		}
-		if q.Clusters != nil && !m.Decommissioned && within(m, f) {
-			q.Clusters = append(q.Clusters, m.Name)
-		}
 	}
-	slices.Sort(q.Clusters)
+	if f != (schema.StateFilter{Status: f.Status}) {
+		q.Clusters, q.Destinations = places(members, f)
+	}
 	slices.Sort(q.Silent)
 	found, err := v.reader.States(ctx, q)
 	if err != nil {
@@ -184,11 +181,37 @@ func (v *View) ClusterStates(ctx context.Context, f schema.StateFilter, p schema
 	return rows, next, nil
 }
 
-// within says whether a cluster's rows are asked for. The environment and type
-// of a reconciler are known where its cluster has one membership.
-func within(m Member, f schema.StateFilter) bool {
+// places returns the clusters whose rows are asked for, as places that are
+// deployed to, and those that may report for them. Where each reports for itself
+// alone, the destinations are nil.
+func places(members map[string]Member, f schema.StateFilter) (reporters, destinations []string) {
+	asked := map[string]bool{}
+	for name, m := range members {
+		if !m.Decommissioned && within(name, m, f) {
+			asked[name] = true
+		}
+	}
+	if _, registered := members[f.Cluster]; !registered && f.Cluster != "" && within(f.Cluster, Member{}, f) {
+		asked[f.Cluster] = true // nobody's agent; others may deploy there
+	}
+	reporters = []string{} // none, unlike nil, matches none
+	for name, m := range members {
+		if asked[name] || slices.ContainsFunc(m.ReportsFor, func(to string) bool { return asked[to] }) {
+			reporters = append(reporters, name)
+			if len(m.ReportsFor) > 0 {
+				destinations = slices.Sorted(maps.Keys(asked))
+			}
+		}
+	}
+	slices.Sort(reporters)
+	return reporters, destinations
+}
+
+// within says whether a place is asked for. The environment and type of its
+// reconcilers are known where it has one membership.
+func within(name string, m Member, f schema.StateFilter) bool {
 	environment, clusterType := Place(m.Memberships)
-	return (f.Cluster == "" || f.Cluster == m.Name) && (f.Environment == "" || f.Environment == environment) &&
+	return (f.Cluster == "" || f.Cluster == name) && (f.Environment == "" || f.Environment == environment) &&
 		(f.ClusterType == "" || f.ClusterType == clusterType)
 }
 
