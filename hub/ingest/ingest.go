@@ -327,10 +327,9 @@ func (in *Ingester) load(ctx context.Context, batch []*message) error {
 		if err != nil {
 			return err
 		}
-		in.states.dropStale(names, positions)
+		in.states.compare(names, positions)
 	}
-	missing := in.states.missing(names)
-	loaded, err := in.opts.Store.Load(ctx, missing)
+	loaded, err := in.opts.Store.Load(ctx, in.states.missing(names))
 	if err != nil {
 		return err
 	}

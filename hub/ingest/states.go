@@ -16,6 +16,8 @@ type states struct {
 	held    map[string]*list.Element
 	// recent has the state used last in front.
 	recent *list.List
+	// uncertain are the clusters whose last batch may be stored or not.
+	uncertain map[string]struct{}
 
 	mu        sync.RWMutex
 	positions map[string]fold.Position
@@ -29,7 +31,7 @@ type heldState struct {
 }
 
 func newStates(limit int) *states {
-	return &states{limit: limit, held: map[string]*list.Element{}, recent: list.New(), positions: map[string]fold.Position{}}
+	return &states{limit: limit, held: map[string]*list.Element{}, recent: list.New(), uncertain: map[string]struct{}{}, positions: map[string]fold.Position{}}
 }
 
 func (s *states) position(cluster string) fold.Position {
@@ -51,20 +53,34 @@ func (s *states) get(cluster string) *fold.State {
 	return e.Value.(*heldState).state
 }
 
-// missing returns the names that are not held.
+// missing returns the names of those to be loaded. A cluster of which nothing
+// was ever stored begins here.
 func (s *states) missing(names []string) []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	var missing []string
 	for _, name := range names {
-		if _, ok := s.held[name]; !ok {
-			missing = append(missing, name)
+		if _, ok := s.held[name]; ok {
+			continue
 		}
+		_, stored := s.positions[name]
+		_, uncertain := s.uncertain[name]
+		if stored || uncertain {
+			missing = append(missing, name)
+			continue
+		}
+		s.hold(name, fold.NewState())
 	}
 	return missing
 }
 
+func (s *states) hold(name string, state *fold.State) {
+	s.held[name] = s.recent.PushFront(&heldState{cluster: name, state: state})
+}
+
 func (s *states) put(loaded map[string]*fold.State) {
 	for name, state := range loaded {
-		s.held[name] = s.recent.PushFront(&heldState{cluster: name, state: state})
+		s.hold(name, state)
 	}
 }
 
@@ -80,14 +96,21 @@ func (s *states) drop(name string) {
 func (s *states) forget(batch []*message) {
 	for _, m := range batch {
 		s.drop(m.cluster)
+		s.uncertain[m.cluster] = struct{}{}
 	}
 }
 
-// dropStale drops the states whose stream has moved on in the store.
-func (s *states) dropStale(names []string, stored map[string]fold.Position) {
+// compare takes over where the streams stand in a store that other hubs write
+// to, and drops the states that have moved on there.
+func (s *states) compare(names []string, stored map[string]fold.Position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, name := range names {
-		e, ok := s.held[name]
-		if ok && e.Value.(*heldState).state.Position.Version() != stored[name].Version() {
+		p, ok := stored[name]
+		if ok {
+			s.positions[name] = p
+		}
+		if e, held := s.held[name]; held && e.Value.(*heldState).state.Position.Version() != p.Version() {
 			s.drop(name)
 		}
 	}
@@ -100,6 +123,7 @@ func (s *states) settle(batch []*message) {
 	for _, m := range batch {
 		h := s.held[m.cluster].Value.(*heldState)
 		s.positions[m.cluster] = h.state.Position
+		delete(s.uncertain, m.cluster)
 		s.entries += len(h.state.Entries) - h.size
 		h.size = len(h.state.Entries)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/landfall-hub/landfall/hub/compliance"
 	"github.com/landfall-hub/landfall/hub/fold"
@@ -19,18 +20,20 @@ import (
 // compliant at the commit: it may be a child.
 func (s *Store) Landing(ctx context.Context, e schema.Endpoint, commit string) (record.Landing, error) {
 	l := record.Landing{Clusters: map[string]*compliance.Cluster{}}
-	if err := s.subscribers(ctx, e, commit, &l); err != nil {
-		return l, err
-	}
-	if err := s.links(ctx, &l); err != nil {
-		return l, err
-	}
-	// After the subscribers: what a child's owner said is never newer here than
-	// what the child said.
-	if err := s.troubles(ctx, &l); err != nil {
-		return l, err
-	}
-	return l, s.nearMisses(ctx, e, &l)
+	group, both := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.nearMisses(both, e, &l) })
+	group.Go(func() error {
+		if err := s.subscribers(both, e, commit, &l); err != nil {
+			return err
+		}
+		if err := s.links(both, &l); err != nil {
+			return err
+		}
+		// After the subscribers: what a child's owner said is never newer here
+		// than what the child said.
+		return s.troubles(both, &l)
+	})
+	return l, group.Wait()
 }
 
 func (s *Store) subscribers(ctx context.Context, e schema.Endpoint, commit string, l *record.Landing) error {
