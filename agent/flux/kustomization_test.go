@@ -142,6 +142,12 @@ func TestKustomizationStatus(t *testing.T) {
 			object: "samples/kustomization-progressing-running", source: repo,
 			status: schema.StatusInProgress, at: first,
 		},
+		"reconciling-again": {
+			reason: "row 5: Ready is Unknown on every interval; a newer artifact is not attempted yet",
+			object: "samples/kustomization-regress", source: repo,
+			edit:   ready("Unknown", "Progressing"),
+			status: schema.StatusInProgress, at: second, applied: before, observed: true,
+		},
 		"new": {
 			reason: "row 5: no status at all",
 			object: "samples/kustomization-good", source: repo,
