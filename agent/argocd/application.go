@@ -47,8 +47,8 @@ func Application(obj *unstructured.Unstructured, t Tracking) (schema.Reconciler,
 	}
 	if a.hydrator.on {
 		r.Sources = append(r.Sources, a.hydrator.source.endpoint)
-		r.Attempted = append(compared, a.hydrator.dry(compared))
-		r.Applied = append(deployed, a.hydrator.dry(deployed))
+		r.Attempted = []string{compared[0], a.hydrator.dry(compared[0])}
+		r.Applied = []string{deployed[0], a.hydrator.dry(deployed[0])}
 		r.Origin = []string{r.Applied[1]}
 	}
 	return object.Finish(reportable(r), f.Err()), nil

@@ -160,7 +160,7 @@ func FuzzApplication(f *testing.F) {
 			return
 		}
 		if seed != 0 {
-			random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // the same seed must do the same
+			random := rand.New(rand.NewPCG(seed, seed))
 			obj.Object, _ = disturbed(obj.Object, random).(map[string]any)
 		}
 		if obj.Object == nil {

@@ -34,10 +34,10 @@ func readHydrator(spec, status object.Fields) hydrator {
 	return h
 }
 
-// dry returns the dry revision behind the first of the given revisions, which
-// is the hydrated one; empty where the pair is not known.
-func (h hydrator) dry(revisions []string) string {
-	if len(revisions) > 0 && revisions[0] != "" && revisions[0] == h.hydratedSHA {
+// dry returns the dry revision behind a hydrated one; empty where the pair is
+// not known.
+func (h hydrator) dry(hydrated string) string {
+	if hydrated != "" && hydrated == h.hydratedSHA {
 		return h.drySHA
 	}
 	return ""

@@ -48,8 +48,9 @@ func stripURLs(s string) string {
 	return b.String()
 }
 
-func endOf(s, any string) int {
-	if i := strings.IndexAny(s, any); i >= 0 {
+// endOf returns where the first of the stops stands in s, or its length.
+func endOf(s, stops string) int {
+	if i := strings.IndexAny(s, stops); i >= 0 {
 		return i
 	}
 	return len(s)
