@@ -27,6 +27,7 @@ type answer struct {
 // later asks in the background; the channel is closed without an answer when
 // the question failed.
 func later(t testing.TB, c *hubclient.Client, q hubclient.Question, wait time.Duration) <-chan answer {
+	t.Helper()
 	answers := make(chan answer, 1)
 	done := make(chan struct{})
 	t.Cleanup(func() { <-done })

@@ -64,6 +64,7 @@ func newHubOn(t testing.TB, folder string, args ...string) *hub {
 
 // dumpOnFailure shows what the hub logged during a test that failed.
 func (h *hub) dumpOnFailure(t testing.TB) {
+	t.Helper()
 	from := h.log.length()
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -174,6 +175,7 @@ func (h *hub) stop(t testing.TB) error {
 
 // end stops what a test left running, the engine of a killed hub too.
 func (h *hub) end(t testing.TB) {
+	t.Helper()
 	if h.cmd == nil {
 		return
 	}
@@ -281,7 +283,7 @@ func sharedHub(t testing.TB) *hub {
 	needPrograms(t)
 	shared.once.Do(func() {
 		shared.err = errors.New("the shared hub did not start; the first test that wanted it says why")
-		dir, err := os.MkdirTemp("", "landfall-system-hub-")
+		dir, err := os.MkdirTemp("", "landfall-system-hub-") //nolint:usetesting // it outlives the test that comes first
 		if err != nil {
 			t.Fatal(err)
 		}
