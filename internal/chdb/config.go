@@ -70,7 +70,11 @@ func configXML(users string, memory uint64) string {
 
 func usersXML(access *ReaderAccess) string {
 	var grants strings.Builder
+	withheld := ""
 	if access != nil {
+		// The check of readers' statements knows the functions that there are at
+		// the start; a later one could have any name and do anything.
+		withheld = "<query>REVOKE CREATE FUNCTION ON *.*</query>"
 		for _, table := range access.Tables {
 			fmt.Fprintf(&grants, "<query>GRANT SELECT ON %s.%s</query>", access.Database, table)
 		}
@@ -80,7 +84,7 @@ func usersXML(access *ReaderAccess) string {
     <profiles><default></default></profiles>
     <quotas><default></default></quotas>
     <roles>
-        <` + adminRole + `><grants><query>GRANT ALL ON *.* WITH GRANT OPTION</query></grants></` + adminRole + `>
+        <` + adminRole + `><grants><query>GRANT ALL ON *.* WITH GRANT OPTION</query>` + withheld + `</grants></` + adminRole + `>
         <` + readerRole + `><grants>` + grants.String() + `</grants></` + readerRole + `>
     </roles>
     <users>

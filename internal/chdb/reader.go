@@ -112,6 +112,9 @@ func (h *readerHandler) learn(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("asking for the memory: %w", err)
 	}
+	if answer, err := s.conn.run("CHECK GRANT CREATE FUNCTION ON *.*", "TabSeparatedRaw"); err != nil || string(answer) != "0\n" {
+		return fmt.Errorf("this libchdb does not hold readers back: functions can be made: %s (%v)", answer, err)
+	}
 	total, err := strconv.ParseUint(strings.TrimSpace(string(memory)), 10, 64)
 	if err != nil {
 		return fmt.Errorf("asking for the memory: %w", err)

@@ -55,7 +55,15 @@ func newReaderStatement(canonical string) (readerStatement, error) {
 	if err := s.plainNames(); err != nil {
 		return s, err
 	}
+	for i := range len(s.tokens) - 2 {
+		if s.tokens[i].is("FORMAT") && s.tokens[i+1].kind == tokenWord && s.tokens[i+2].is("SETTINGS") {
+			return s, refusal("SETTINGS cannot be given here")
+		}
+	}
 	s.cutFormat()
+	if len(s.tokens) == 0 {
+		return s, refusal("the statement is not understood")
+	}
 	if s.format != "" && !readerFormats[strings.ToLower(s.format)] {
 		return s, refusal("the format %s cannot be used here", cut(s.format))
 	}
@@ -66,10 +74,11 @@ func newReaderStatement(canonical string) (readerStatement, error) {
 // of which is FORMAT: an alias is always written with AS.
 func (s *readerStatement) cutFormat() {
 	n := len(s.tokens)
-	if n < 3 || s.tokens[n-1].kind != tokenWord || !s.tokens[n-2].is("FORMAT") {
+	if n < 2 || !s.tokens[n-2].is("FORMAT") || s.tokens[n-1].kind != tokenWord && s.tokens[n-1].kind != tokenName {
 		return
 	}
-	s.format = s.tokens[n-1].text
+	// One that is a keyword as well comes quoted: FORMAT `Null`.
+	s.format = strings.Trim(s.tokens[n-1].text, "`")
 	s.text = strings.TrimSpace(s.text[:s.tokens[n-2].start])
 	s.tokens = s.tokens[:n-2]
 }
@@ -154,9 +163,11 @@ func (m *matcher) words(words ...string) bool {
 // like takes an optional LIKE with its pattern.
 func (m *matcher) like() {
 	if m.words("NOT", "LIKE") || m.words("NOT", "ILIKE") || m.words("LIKE") || m.words("ILIKE") {
-		if len(m.tokens) > 0 && m.tokens[0].kind == tokenText {
-			m.tokens = m.tokens[1:]
+		if len(m.tokens) == 0 || m.tokens[0].kind != tokenText {
+			m.err = refusal("a pattern without quotes is not understood")
+			return
 		}
+		m.tokens = m.tokens[1:]
 	}
 }
 
