@@ -45,6 +45,7 @@ func HelmRelease(obj *unstructured.Unstructured, source Source) (schema.Reconcil
 		SourceError:        source.Error,
 		GenerationObserved: &o.current,
 		Suspended:          o.suspended,
+		Drifted:            o.conditions["Drifted"].isTrue(),
 		Owner:              owner(f),
 	}
 	return object.Finish(r, f.Err()), nil

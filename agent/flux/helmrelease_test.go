@@ -120,6 +120,13 @@ func TestHelmReleaseStatus(t *testing.T) {
 			},
 			status: schema.StatusFailure, at: failedChart, applied: "6.5.0", observed: true,
 		},
+		"drifted": {
+			reason: "row 3, and drift detection (mode warn) found a change", object: plain, source: chart,
+			edit: func(o *unstructured.Unstructured) {
+				says(o, [3]string{"Ready", "True", "UpgradeSucceeded"}, [3]string{"Drifted", "True", "DriftDetected"})
+			},
+			status: schema.StatusSuccess, at: "6.5.0", applied: "6.5.0", observed: true,
+		},
 		"v2beta1": {
 			reason: "a version before v2 keeps an applied revision instead of a history", object: plain, source: chart,
 			edit: func(o *unstructured.Unstructured) {
@@ -141,6 +148,9 @@ func TestHelmReleaseStatus(t *testing.T) {
 			}
 			r, err := HelmRelease(obj, loadSource(t, c.source, repository))
 			c.run(t, "helmrelease-"+name, r, err)
+			if r.Drifted != (name == "drifted") {
+				t.Errorf("drifted = %v", r.Drifted)
+			}
 		})
 	}
 }
