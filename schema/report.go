@@ -27,7 +27,7 @@ type Report struct {
 	ObservedAt time.Time `json:"observed_at"`
 
 	// Kinds are the kinds that a snapshot covers.
-	Kinds []string `json:"kinds,omitempty"`
+	Kinds []string `json:"kinds,omitzero"`
 	// Part and Parts number the messages of a snapshot sent in pieces, from 1.
 	// Both are zero for a snapshot in one piece.
 	Part  int `json:"part,omitempty"`

@@ -76,6 +76,49 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request, v any) (release fun
 	return share.release, nil
 }
 
+const (
+	// drainBody and drainTime bound what is read of a body that was refused
+	// unread.
+	drainBody = 64 << 20
+	drainTime = 5 * time.Second
+)
+
+// drained reads on, within bounds, what a handler has left of a body, after its
+// answer is on the way: many clients send all of it before they read, and see a
+// broken pipe instead of the refusal when the connection closes in between.
+func drained(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength == 0 || r.ProtoMajor != 1 || r.Header.Get("Expect") != "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		body := &readBefore{ReadCloser: r.Body}
+		r.Body = body
+		next.ServeHTTP(w, r)
+		if body.ended {
+			return
+		}
+		control := http.NewResponseController(w)
+		if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(drainTime)) != nil {
+			return
+		}
+		_, _ = io.CopyN(io.Discard, body, drainBody) // what is wrong with it was answered
+		_ = control.SetReadDeadline(time.Time{})
+	})
+}
+
+// readBefore knows whether a body was read to its end.
+type readBefore struct {
+	io.ReadCloser
+	ended bool
+}
+
+func (b *readBefore) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.ended = b.ended || err != nil
+	return n, err
+}
+
 func checkMedia(r *http.Request) error {
 	written := r.Header.Get("Content-Type")
 	media, params, err := mime.ParseMediaType(written)

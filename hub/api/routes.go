@@ -49,7 +49,7 @@ func (a *API) table() []route {
 
 func (a *API) routes() *chi.Mux {
 	mux := chi.NewRouter()
-	mux.Use(a.observe, a.recoverPanics, headAsGet)
+	mux.Use(a.observe, drained, a.recoverPanics, headAsGet)
 	for _, rt := range a.table() {
 		serve := rt.serve
 		if !rt.open {

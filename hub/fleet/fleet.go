@@ -228,7 +228,7 @@ func (f *Fleet) flush(ctx context.Context) {
 func (f *Fleet) Current(ctx context.Context, name string, epoch uint64) (Member, error) {
 	m, ok := f.Get(name)
 	if !ok || m.Epoch < epoch {
-		if err := f.reload(ctx, []string{name}); err != nil {
+		if err := f.Refresh(ctx, []string{name}); err != nil {
 			return Member{}, err
 		}
 		m, ok = f.Get(name)

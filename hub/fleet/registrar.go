@@ -112,7 +112,7 @@ func (f *Fleet) storeAll(ctx context.Context, batch []*application) {
 	for i, a := range batch {
 		names[i] = a.name
 	}
-	err := f.reload(ctx, names)
+	err := f.Refresh(ctx, names)
 	for try := 0; err == nil && len(open) > 0 && try < registerTries; try++ {
 		open, err = f.try(ctx, open, try > 0)
 	}
@@ -189,8 +189,8 @@ func (f *Fleet) prepare(a *application, now time.Time, again bool) bool {
 	return true
 }
 
-// reload reads registrations that another hub may have changed.
-func (f *Fleet) reload(ctx context.Context, names []string) error {
+// Refresh reads registrations that another hub may have changed.
+func (f *Fleet) Refresh(ctx context.Context, names []string) error {
 	if !f.opts.Shared {
 		return nil
 	}

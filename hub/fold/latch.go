@@ -3,6 +3,7 @@ package fold
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,7 +78,7 @@ func (l Latch) next(r *schema.Reconciler, index []int, now time.Time) Latch {
 
 func nextRuns(runs []Run, r *schema.Reconciler, index []int, now time.Time) []Run {
 	if len(r.Applied) == 0 && len(r.Origin) == 0 {
-		return runs
+		return failedAgain(runs, r, index)
 	}
 	h := unique.Make(applied(r, index))
 	var run Run
@@ -112,6 +113,27 @@ func nextRuns(runs []Run, r *schema.Reconciler, index []int, now time.Time) []Ru
 		out[len(out)-1] = run
 	}
 	return out[max(0, len(out)-MaxRuns):]
+}
+
+// failedAgain returns the runs after a report that does not say what is
+// applied: a failure at what was applied last counts for it all the same.
+func failedAgain(runs []Run, r *schema.Reconciler, index []int) []Run {
+	if r.Status != schema.StatusFailure || len(runs) == 0 {
+		return runs
+	}
+	last := runs[len(runs)-1]
+	for i, commit := range last.Commits() {
+		if i >= len(index) {
+			return runs
+		}
+		if t := r.AttemptedCommit(index[i]); t != "" && t != commit {
+			return runs
+		}
+	}
+	out := slices.Clone(runs)
+	last.SteadyAt, last.Failed = time.Time{}, true
+	out[len(out)-1] = last
+	return out
 }
 
 // failsAtApplied says whether a failure is one of what runs, not of a newer

@@ -39,6 +39,9 @@ type Options struct {
 	// MaxBatch is how many reconcilers one insert holds, roughly; MaxQueue is
 	// how many may wait. Defaults 50,000 and 500,000.
 	MaxBatch, MaxQueue int
+	// AnswerWithin is how long a message may wait for its batch: longer than
+	// ClickHouse needs, shorter than clients wait. Default 15 s.
+	AnswerWithin time.Duration
 	// Permanent says that an error of the store will be the same next time.
 	Permanent func(error) bool
 	// Stored is called after a batch is stored; it must not block.
@@ -60,6 +63,12 @@ func (o *Options) validate() error {
 	}
 	if o.MaxQueue == 0 {
 		o.MaxQueue = 500_000
+	}
+	if o.AnswerWithin == 0 {
+		o.AnswerWithin = 15 * time.Second
+	}
+	if o.AnswerWithin < 0 {
+		return fmt.Errorf("answering within %s: must be positive", o.AnswerWithin)
 	}
 	if o.MaxEntries < 1 || o.MaxBatch < 1 || o.MaxQueue < o.MaxBatch {
 		return fmt.Errorf("batches of %d in a queue of %d with %d kept: all positive, and a queue holds a batch", o.MaxBatch, o.MaxQueue, o.MaxEntries)
@@ -195,8 +204,12 @@ func resync(p fold.Position, h schema.Heartbeat) bool {
 	return ok && digest != p.Digest
 }
 
+var errLate = errors.New("its batch is not stored yet")
+
 // submit queues a message and waits until it is stored.
 func (in *Ingester) submit(ctx context.Context, m *message) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, in.opts.AnswerWithin, errLate)
+	defer cancel()
 	m.done = make(chan error, 1)
 	if !in.queue.put(m) {
 		in.metrics.shed.Inc()
@@ -323,6 +336,9 @@ func (in *Ingester) load(ctx context.Context, batch []*message) error {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	if in.opts.Shared {
+		if err := in.opts.Fleet.Refresh(ctx, names); err != nil {
+			return err
+		}
 		positions, err := in.opts.Store.Positions(ctx, names)
 		if err != nil {
 			return err
