@@ -103,13 +103,17 @@ func (g *Gate) judge(ctx context.Context, q schema.Question) (compliance.Result,
 	if err := group.Wait(); err != nil {
 		return compliance.Result{}, nil, unavailable(ctx, err)
 	}
+	subscribers, err := g.complete(ctx, &landing)
+	if err != nil {
+		return compliance.Result{}, nil, unavailable(ctx, err)
+	}
 	// The store keeps milliseconds: the first answer must name the same deadline
 	// as those that read it back.
 	now := g.opts.Now().UTC().Truncate(time.Millisecond)
 	result := compliance.Evaluate(compliance.Input{
 		Question: compliance.Question{Repo: q.Repo, Ref: q.Ref, Path: q.Path, Commit: q.Commit},
 		Endpoint: q.Endpoint, Commit: q.ID, Policy: q.Policy, Mandatory: q.Mandatory,
-		Subscribers: g.complete(&landing), NearMisses: landing.NearMisses,
+		Subscribers: subscribers, NearMisses: landing.NearMisses,
 		Graph: g.opts.Graph(q.Endpoint.Repo), Progress: progress, Rules: g.opts.Rules, Now: now,
 	})
 	if result.Progress != progress {
@@ -130,10 +134,13 @@ func unavailable(ctx context.Context, err error) error {
 
 // complete adds what the fleet knows of the clusters, and drops subscribers
 // whose cluster was decommissioned.
-func (g *Gate) complete(l *record.Landing) []compliance.Subscriber {
+func (g *Gate) complete(ctx context.Context, l *record.Landing) ([]compliance.Subscriber, error) {
 	known := map[string]*destinationOf{}
 	for name, c := range l.Clusters {
-		m, ok := g.opts.Fleet.Get(name)
+		m, ok, err := g.reporter(ctx, name)
+		if err != nil {
+			return nil, err
+		}
 		known[name] = &destinationOf{cluster: c, gone: !ok || m.Decommissioned}
 		known[name].fill(m)
 	}
@@ -153,7 +160,22 @@ func (g *Gate) complete(l *record.Landing) []compliance.Subscriber {
 		s.Destination, s.ClusterType = d.cluster, d.clusterType
 		kept = append(kept, s)
 	}
-	return kept
+	return kept, nil
+}
+
+// reporter returns a cluster whose reports are stored. Where other hubs write
+// too, one of them may have registered it a moment ago: its reconcilers must not
+// be missed.
+func (g *Gate) reporter(ctx context.Context, name string) (m fleet.Member, ok bool, err error) {
+	if m, ok = g.opts.Fleet.Get(name); ok || !g.opts.Shared {
+		return m, ok, nil
+	}
+	_, err = g.opts.Fleet.Current(ctx, name, 0)
+	if refusal, refused := errors.AsType[*schema.Refusal](err); refused && refusal.Code != schema.CodeUnavailable {
+		err = nil // not registered, or decommissioned
+	}
+	m, ok = g.opts.Fleet.Get(name)
+	return m, ok, err
 }
 
 // destinationOf is a cluster as a place to deploy to.

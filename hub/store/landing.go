@@ -86,7 +86,7 @@ func scanSubscriber(l *record.Landing, e schema.Endpoint) func(driver.Rows) erro
 		asked := schema.PathWithin(e.Path, src.Path)
 		at := key{cluster: cluster, ref: sub.Ref}
 		if i, ok := index[at]; ok {
-			merge(&l.Subscribers[i], src, asked)
+			merge(&l.Subscribers[i], src, asked, sub.Revision)
 			return nil
 		}
 		sub.Reporter = reporter(l, cluster)
@@ -118,12 +118,12 @@ func runs(latch string, nth int) ([]compliance.Run, error) {
 
 // merge adds another path of a reconciler that is known. A path that is not
 // asked for does not count beside one that is.
-func merge(sub *compliance.Subscriber, src compliance.Source, asked bool) {
+func merge(sub *compliance.Subscriber, src compliance.Source, asked bool, revision string) {
 	switch {
 	case asked == sub.Asked:
 		sub.Sources = append(sub.Sources, src)
 	case asked:
-		sub.Asked, sub.Sources = true, []compliance.Source{src}
+		sub.Asked, sub.Sources, sub.Revision = true, []compliance.Source{src}, revision
 	}
 }
 

@@ -83,7 +83,7 @@ func TestLandingMergesPathsOfOne(t *testing.T) {
 	s := open(t)
 	two := reconciler("two", "drone/a", commitA, schema.StatusSuccess)
 	two.Sources = append(two.Sources, two.Sources[0], two.Sources[0], two.Sources[0])
-	two.Sources[1].Path, two.Sources[2].Path, two.Sources[3].Path = "drone/b", "elsewhere", "drone/a/"
+	two.Sources[1].Path, two.Sources[2].Path, two.Sources[3].Path = "drone/b", "before", "drone/a/"
 	two.Applied = []string{"dev@sha1:" + commitA, "dev@sha1:" + commitB, "dev@sha1:" + commitB, "dev@sha1:" + commitB}
 	two.Attempted = two.Applied
 	two = owned(two, "root")
@@ -101,6 +101,9 @@ func TestLandingMergesPathsOfOne(t *testing.T) {
 	}
 	if d := cmp.Diff(want, l.Subscribers[0].Sources); d != "" || !l.Subscribers[0].Asked {
 		t.Errorf("its sources (-want +got):\n%s", d)
+	}
+	if got := l.Subscribers[0].Revision; got != "dev@sha1:"+commitA {
+		t.Errorf("its revision is shown as %s, which is that of a path that is not asked for", got)
 	}
 }
 
