@@ -39,16 +39,19 @@ type board struct {
 	// reporters are names by subscriber.
 	reporters []string
 	progress  map[string]compliance.Progress
-	puts      int
-	looks     int
-	err       map[string]error
+	near      []schema.NearMiss
+	// asked counts the look-ups of near misses and progress.
+	asked map[string]int
+	puts  int
+	looks int
+	err   map[string]error
 	// looking, when set, is called in the middle of each look, after the rows
 	// are read.
 	looking func()
 }
 
 func newBoard() *board {
-	return &board{progress: map[string]compliance.Progress{}, err: map[string]error{}}
+	return &board{progress: map[string]compliance.Progress{}, err: map[string]error{}, asked: map[string]int{}}
 }
 
 func (b *board) Landing(context.Context, schema.Endpoint, string) (record.Landing, error) {
@@ -76,9 +79,17 @@ func key(e schema.Endpoint, commit, policy string) string {
 	return e.Repo + e.Ref + e.Path + commit + policy
 }
 
+func (b *board) NearMisses(context.Context, schema.Endpoint) ([]schema.NearMiss, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked["near"]++
+	return b.near, b.err["near"]
+}
+
 func (b *board) Progress(_ context.Context, e schema.Endpoint, commit, policy string) (compliance.Progress, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.asked["progress"]++
 	return b.progress[key(e, commit, policy)], b.err["progress"]
 }
 

@@ -24,6 +24,7 @@ import (
 // Store looks up endpoints and keeps gates.
 type Store interface {
 	Landing(ctx context.Context, e schema.Endpoint, commit string) (record.Landing, error)
+	NearMisses(ctx context.Context, e schema.Endpoint) ([]schema.NearMiss, error)
 	Progress(ctx context.Context, e schema.Endpoint, commit, policy string) (compliance.Progress, error)
 	PutProgress(ctx context.Context, e schema.Endpoint, commit, policy string, p compliance.Progress, now time.Time) error
 }
@@ -57,6 +58,7 @@ func (o *Options) validate() error {
 type Gate struct {
 	opts     Options
 	watchers *watchers
+	recall   *recall
 	verdicts *prometheus.CounterVec
 }
 
@@ -67,7 +69,8 @@ func New(opts Options) (*Gate, error) {
 	}
 	f := promauto.With(opts.Registerer)
 	return &Gate{
-		opts: opts,
+		opts:   opts,
+		recall: newRecall(!opts.Shared),
 		watchers: newWatchers(f.NewGauge(prometheus.GaugeOpts{
 			Namespace: "landfall", Subsystem: "gate", Name: "watchers", Help: "Questions that wait for a change.",
 		})),
@@ -90,14 +93,22 @@ func (g *Gate) judge(ctx context.Context, q schema.Question) (compliance.Result,
 		return compliance.Result{}, nil, fmt.Errorf("writing the policy down: %w", err)
 	}
 	var landing record.Landing
+	var near []schema.NearMiss
 	var progress compliance.Progress
+	gate := gateKey{endpoint: q.Endpoint, commit: q.ID, policy: string(policy)}
 	group, both := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		landing, err = g.opts.Store.Landing(both, q.Endpoint, q.ID)
 		return err
 	})
 	group.Go(func() (err error) {
-		progress, err = g.opts.Store.Progress(both, q.Endpoint, q.ID, string(policy))
+		near, err = g.recall.nearMisses(q.Endpoint, func() ([]schema.NearMiss, error) { return g.opts.Store.NearMisses(both, q.Endpoint) })
+		return err
+	})
+	group.Go(func() (err error) {
+		progress, err = g.recall.progressOf(gate, func() (compliance.Progress, error) {
+			return g.opts.Store.Progress(both, q.Endpoint, q.ID, string(policy))
+		})
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -113,13 +124,14 @@ func (g *Gate) judge(ctx context.Context, q schema.Question) (compliance.Result,
 	result := compliance.Evaluate(compliance.Input{
 		Question: compliance.Question{Repo: q.Repo, Ref: q.Ref, Path: q.Path, Commit: q.Commit},
 		Endpoint: q.Endpoint, Commit: q.ID, Policy: q.Policy, Mandatory: q.Mandatory,
-		Subscribers: subscribers, NearMisses: landing.NearMisses,
+		Subscribers: subscribers, NearMisses: near,
 		Graph: g.opts.Graph(q.Endpoint.Repo), Progress: progress, Rules: g.opts.Rules, Now: now,
 	})
 	if result.Progress != progress {
 		if err := g.opts.Store.PutProgress(ctx, q.Endpoint, q.ID, string(policy), result.Progress, now); err != nil {
 			return compliance.Result{}, nil, unavailable(ctx, err)
 		}
+		g.recall.keepProgress(gate, result.Progress)
 	}
 	g.verdicts.WithLabelValues(string(result.Verdict.State)).Inc()
 	return result, landing.Clusters, nil

@@ -84,6 +84,7 @@ func (w *watcher) concerns(c *fold.Changes) bool {
 
 // Stored wakes those whom stored messages concern.
 func (g *Gate) Stored(batch []fold.Changes) {
+	g.recall.stored(batch)
 	g.watchers.mu.Lock()
 	defer g.watchers.mu.Unlock()
 	for w := range g.watchers.all {

@@ -1,9 +1,6 @@
 package record
 
-import (
-	"github.com/landfall-hub/landfall/hub/compliance"
-	"github.com/landfall-hub/landfall/schema"
-)
+import "github.com/landfall-hub/landfall/hub/compliance"
 
 // Landing is what is stored about a question: who reads the endpoint, and what
 // stands in the way on their clusters.
@@ -13,6 +10,5 @@ type Landing struct {
 	Subscribers []compliance.Subscriber
 	// Clusters are the reporting ones by name: only Name, UnlistedKinds and
 	// Blocked are set.
-	Clusters   map[string]*compliance.Cluster
-	NearMisses []schema.NearMiss
+	Clusters map[string]*compliance.Cluster
 }

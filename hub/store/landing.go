@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/landfall-hub/landfall/hub/compliance"
 	"github.com/landfall-hub/landfall/hub/fold"
@@ -20,20 +19,15 @@ import (
 // compliant at the commit: it may be a child.
 func (s *Store) Landing(ctx context.Context, e schema.Endpoint, commit string) (record.Landing, error) {
 	l := record.Landing{Clusters: map[string]*compliance.Cluster{}}
-	group, both := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.nearMisses(both, e, &l) })
-	group.Go(func() error {
-		if err := s.subscribers(both, e, commit, &l); err != nil {
-			return err
-		}
-		if err := s.links(both, &l); err != nil {
-			return err
-		}
-		// After the subscribers: what a child's owner said is never newer here
-		// than what the child said.
-		return s.troubles(both, &l)
-	})
-	return l, group.Wait()
+	if err := s.subscribers(ctx, e, commit, &l); err != nil {
+		return l, err
+	}
+	if err := s.links(ctx, &l); err != nil {
+		return l, err
+	}
+	// After the subscribers: what a child's owner said is never newer here than
+	// what the child said.
+	return l, s.troubles(ctx, &l)
 }
 
 func (s *Store) subscribers(ctx context.Context, e schema.Endpoint, commit string, l *record.Landing) error {
@@ -160,7 +154,10 @@ func (s *Store) troubles(ctx context.Context, l *record.Landing) error {
 		})
 }
 
-func (s *Store) nearMisses(ctx context.Context, e schema.Endpoint, l *record.Landing) error {
+// NearMisses looks up who reads the endpoint's repository at another ref, or in
+// a folder above its path.
+func (s *Store) NearMisses(ctx context.Context, e schema.Endpoint) ([]schema.NearMiss, error) {
+	var misses []schema.NearMiss
 	above := []string{}
 	if e.Path != "" {
 		above = append(above, "")
@@ -171,7 +168,7 @@ func (s *Store) nearMisses(ctx context.Context, e schema.Endpoint, l *record.Lan
 		}
 	}
 	// By path first: a reconciler above the asked folder is the likeliest miss.
-	return s.query(ctx, "near_misses", `
+	err := s.query(ctx, "near_misses", `
 		SELECT cluster, kind, namespace, name, ref, path FROM
 		(
 			SELECT cluster, kind, namespace, name, ref, path FROM {db}.current FINAL
@@ -198,10 +195,11 @@ func (s *Store) nearMisses(ctx context.Context, e schema.Endpoint, l *record.Lan
 			default:
 				m.Why = schema.NearOtherRef
 			}
-			l.NearMisses = append(l.NearMisses, m)
+			misses = append(misses, m)
 			return nil
 		}, named("repo", e.Repo), named("ref", e.Ref), named("path", e.Path), named("below", below(e.Path)),
 		named("above", above), named("limit", uint32(schema.MaxNearMisses)))
+	return misses, err
 }
 
 // Progress reads what a gate keeps between questions; zero for the first one.

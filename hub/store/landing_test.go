@@ -216,7 +216,16 @@ func TestLandingRuns(t *testing.T) {
 	}
 }
 
-func TestLandingNearMisses(t *testing.T) {
+func nearMisses(t *testing.T, s *Store, e schema.Endpoint) []schema.NearMiss {
+	t.Helper()
+	misses, err := s.NearMisses(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return misses
+}
+
+func TestNearMisses(t *testing.T) {
 	s := open(t)
 	with := func(name, ref, path string) schema.Reconciler {
 		r := reconciler(name, path, commitA, schema.StatusSuccess)
@@ -230,7 +239,7 @@ func TestLandingNearMisses(t *testing.T) {
 		with("tag", "refs/tags/v1", "dr/one/x"), with("semver", "semver:>=1", "dr"), with("commit", commitB, "dr/one"),
 		with("sibling", "dev", "dr/two"), with("far", "prod", "dr/two"), elsewhere,
 	}})
-	got := land(t, s, schema.Endpoint{Repo: asked.Repo, Ref: "dev", Path: "dr/one"}, commitA).NearMisses
+	got := nearMisses(t, s, schema.Endpoint{Repo: asked.Repo, Ref: "dev", Path: "dr/one"})
 	var all []string
 	for _, m := range got {
 		all = append(all, fmt.Sprintf("%s %s %s:%s %s", m.Cluster, m.Reconciler, m.Ref, m.Path, m.Why))
@@ -244,7 +253,7 @@ func TestLandingNearMisses(t *testing.T) {
 	if d := cmp.Diff(want, all); d != "" {
 		t.Errorf("near misses (-want +got):\n%s", d)
 	}
-	if got := land(t, s, schema.Endpoint{Repo: asked.Repo, Ref: "nobody"}, commitA).NearMisses; len(got) != 10 {
+	if got := nearMisses(t, s, schema.Endpoint{Repo: asked.Repo, Ref: "nobody"}); len(got) != 10 {
 		t.Errorf("of a ref that nobody reads %d near misses, want everything of the repository", len(got))
 	}
 }

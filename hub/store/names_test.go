@@ -85,7 +85,7 @@ func TestOddNamesSurvive(t *testing.T) {
 			}
 			above := endpoint
 			above.Path += "/below"
-			if misses := land(t, s, above, commitA).NearMisses; len(misses) != 1 || misses[0].Path != "dir/"+identity(odd) {
+			if misses := nearMisses(t, s, above); len(misses) != 1 || misses[0].Path != "dir/"+identity(odd) {
 				t.Errorf("below it the near misses are %+v", misses)
 			}
 			p := compliance.Progress{FirstAsked: start, Highest: 3, RoseAt: start.Add(1e9)}
