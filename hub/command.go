@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 
 	"github.com/landfall-hub/landfall/hub/engine"
 	"github.com/landfall-hub/landfall/schema"
@@ -100,7 +101,8 @@ func (p Program) check(args []string) int {
 	}
 	where := "the embedded ClickHouse in " + config.DataDir
 	if config.ClickHouse.URL != "" {
-		where = "the ClickHouse server at " + schema.StripUserInfo(config.ClickHouse.URL)
+		server, _, _ := strings.Cut(schema.StripUserInfo(config.ClickHouse.URL), "?") // a password may stand there too
+		where = "the ClickHouse server at " + server
 	}
 	fmt.Fprintf(p.Stdout, "the settings are good: serve on %s with %s\n", config.Listen, where)
 	return exitDone

@@ -146,10 +146,10 @@ func (h *Hub) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	l.onStop(func() {
-		if err := p.store.Close(); err != nil {
-			h.opts.Log.Warn("closing the store", "error", err)
-		}
+	// After the engine has started and before all that uses it: closed in between.
+	l.startBefore("http", "store", workerGrace, func(ctx context.Context) error {
+		<-ctx.Done()
+		return p.store.Close()
 	})
 	l.startBefore("http", "tokens", workerGrace, p.tokens.Run)
 	l.startBefore("http", "fleet", workerGrace, p.fleet.Run)

@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -23,9 +22,19 @@ type lifecycle struct {
 	ctx    context.Context //nolint:containedctx // it is the life itself that this type holds
 	cancel context.CancelCauseFunc
 	// parts are in the order of their start, that is, the reverse of their stop.
-	parts   []*part
-	closers []func()
+	parts []*part
 }
+
+// errPart is why a part that was not to stop did. Everything else that ends the
+// hub, a signal among it, was wanted.
+type errPart struct {
+	name string
+	err  error
+}
+
+func (e *errPart) Error() string { return e.name + ": " + e.err.Error() }
+
+func (e *errPart) Unwrap() error { return e.err }
 
 type part struct {
 	name  string
@@ -62,7 +71,7 @@ func (l *lifecycle) launch(name string, grace time.Duration, run func(context.Co
 			if err == nil {
 				err = errors.New("it ended by itself")
 			}
-			l.cancel(fmt.Errorf("%s: %w", name, err))
+			l.cancel(&errPart{name: name, err: err})
 			return
 		}
 		if err != nil && !errors.Is(err, context.Canceled) {
@@ -72,15 +81,12 @@ func (l *lifecycle) launch(name string, grace time.Duration, run func(context.Co
 	return p
 }
 
-// onStop adds what is to be done after all parts but the first have stopped.
-func (l *lifecycle) onStop(do func()) { l.closers = append(l.closers, do) }
-
 // failed returns the error of the part that failed, or nil.
 func (l *lifecycle) failed() error {
-	if l.ctx.Err() == nil || errors.Is(context.Cause(l.ctx), context.Canceled) || errors.Is(context.Cause(l.ctx), context.DeadlineExceeded) {
-		return nil
+	if failed, ok := errors.AsType[*errPart](context.Cause(l.ctx)); ok {
+		return failed
 	}
-	return context.Cause(l.ctx)
+	return nil
 }
 
 // wait blocks until the hub is to stop and returns the error of the part that
@@ -93,12 +99,7 @@ func (l *lifecycle) wait() error {
 // stop ends the parts, each within its grace.
 func (l *lifecycle) stop() {
 	l.cancel(nil)
-	for i, p := range slices.Backward(l.parts) {
-		if i == 0 {
-			for _, do := range l.closers {
-				do()
-			}
-		}
+	for _, p := range slices.Backward(l.parts) {
 		p.stop()
 		select {
 		case <-p.done:
