@@ -78,7 +78,7 @@ func (p Program) serve(ctx context.Context, args []string) int {
 		return p.fail(exitFailed, err)
 	}
 	for _, note := range notes(config) {
-		log.Warn(note)
+		log.Warn("a setting has no effect", "note", note)
 	}
 	if err := h.Run(ctx); err != nil {
 		return p.fail(exitFailed, err)

@@ -203,7 +203,7 @@ func (h *Hub) migrate(ctx context.Context, s *store.Store) error {
 		if err == nil || errors.Is(err, store.ErrNewerSchema) || errors.Is(err, store.ErrEditedSchema) || store.IsRejected(err) {
 			return err
 		}
-		h.opts.Log.Warn("ClickHouse does not answer yet", "error", err)
+		h.opts.Log.Warn("no answer from ClickHouse yet", "error", err)
 		select {
 		case <-ctx.Done():
 			return err

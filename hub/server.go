@@ -38,7 +38,7 @@ func starting(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Retry-After", "1")
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_ = json.NewEncoder(w).Encode(schema.Problem{ //nolint:errcheck // the caller left
+	_ = json.NewEncoder(w).Encode(schema.Problem{ // the caller left
 		Type: "about:blank", Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable,
 		Code: schema.CodeUnavailable, Detail: "the hub is starting; try again in a second",
 	})
@@ -78,6 +78,6 @@ func (s *server) run(ctx context.Context, listener net.Listener) error {
 			err = srv.Close()
 		}
 	}
-	<-served
+	<-served //nolint:errcheck // http.ErrServerClosed, after Shutdown
 	return err
 }

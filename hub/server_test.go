@@ -166,7 +166,7 @@ func TestServerDrains(t *testing.T) {
 				if err := <-ended; err != nil {
 					t.Errorf("it ended with %v", err)
 				}
-				_ = mine.Close()          //nolint:errcheck // the other end is gone
+				_ = mine.Close()          // the other end is gone
 				time.Sleep(2 * time.Hour) // the deaf one ends within the bubble
 			})
 		})

@@ -180,7 +180,7 @@ func TestDigestOfASet(t *testing.T) {
 	for _, m := range members {
 		whole.Toggle(m)
 	}
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test repeats itself
+	r := rand.New(rand.NewPCG(1, 2)) // a test repeats itself
 	for range 20 {
 		r.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 		var set schema.Digest

@@ -184,7 +184,7 @@ func serve(ctx context.Context, cfg config, stdin io.Reader, stdout io.Writer, l
 	if err != nil {
 		return err
 	}
-	db, err := chdb.Open(ctx, chdb.Options{Path: cfg.path, LockWait: cfg.lockWait, Memory: cfg.memory, Reader: cfg.access(), Log: log})
+	db, err := chdb.Open(ctx, chdb.Options{Path: cfg.path, Library: os.Getenv(chdb.LibraryEnv), LockWait: cfg.lockWait, Memory: cfg.memory, Reader: cfg.access(), Log: log})
 	if err != nil {
 		return errors.Join(err, listeners.close())
 	}

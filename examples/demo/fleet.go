@@ -82,7 +82,7 @@ func (f *fleet) keepAlive(ctx context.Context, exited <-chan struct{}) error {
 	for {
 		select {
 		case <-ctx.Done():
-			say("\nstopping the hub; nothing is left behind")
+			sayf("\nstopping the hub; nothing is left behind")
 			return nil
 		case <-exited:
 			return errors.New("the hub has ended")
@@ -90,12 +90,12 @@ func (f *fleet) keepAlive(ctx context.Context, exited <-chan struct{}) error {
 			if err := f.report(ctx, sick, schema.StatusSuccess, newCommit, newCommit, ""); err != nil {
 				return err
 			}
-			say("%s is repaired: ask the gate again", f.clusters[sick].name)
+			sayf("%s is repaired: ask the gate again", f.clusters[sick].name)
 		case <-beat.C:
 			for _, c := range f.clusters {
 				_, err := f.client.Heartbeat(ctx, c.name, schema.Heartbeat{Epoch: c.epoch, Sequence: c.seq})
 				if err != nil && ctx.Err() == nil {
-					say("heartbeat of %s: %v", c.name, err)
+					sayf("heartbeat of %s: %v", c.name, err)
 				}
 			}
 		}

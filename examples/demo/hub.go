@@ -47,8 +47,8 @@ func startHub(ctx context.Context, program, listen, dir string) (*hub, error) {
 			}
 			last = lines.Text()
 		}
-		_, _ = io.Copy(io.Discard, stderr) //nolint:errcheck // its log is not shown
-		_ = cmd.Wait()                     //nolint:errcheck // how it ended does not matter
+		_, _ = io.Copy(io.Discard, stderr) // its log is not shown
+		_ = cmd.Wait()                     // how it ended does not matter
 	}()
 	select {
 	case h.url = <-url:
@@ -63,11 +63,11 @@ func startHub(ctx context.Context, program, listen, dir string) (*hub, error) {
 
 // stop ends the hub and waits for it.
 func (h *hub) stop() {
-	_ = h.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may be gone already
+	_ = h.cmd.Process.Signal(syscall.SIGTERM) // it may be gone already
 	select {
 	case <-h.exited:
 	case <-time.After(time.Minute):
-		_ = h.cmd.Process.Kill() //nolint:errcheck // it may be gone already
+		_ = h.cmd.Process.Kill() // it may be gone already
 		<-h.exited
 	}
 }

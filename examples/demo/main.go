@@ -42,13 +42,13 @@ func demo(ctx context.Context, listen, bin string, once bool) error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	say("starting a hub with its own ClickHouse in %s …", dir)
+	sayf("starting a hub with its own ClickHouse in %s …", dir)
 	h, err := startHub(ctx, filepath.Join(bin, "landfall-hub"), listen, dir)
 	if err != nil {
 		return err
 	}
 	defer h.stop()
-	say("the hub is ready at %s", h.url)
+	sayf("the hub is ready at %s", h.url)
 	client, err := hubclient.New(hubclient.Options{URL: h.url, UserAgent: "landfall-demo"})
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func demo(ctx context.Context, listen, bin string, once bool) error {
 	if err != nil {
 		return err
 	}
-	say("registered %d clusters: 8 drones, 4 large", len(f.clusters))
+	sayf("registered %d clusters: 8 drones, 4 large", len(f.clusters))
 	if err := tell(ctx, client, f, bin, h.url, once); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func tell(ctx context.Context, client *hubclient.Client, f *fleet, bin, url stri
 	if err := show(ctx, client, "every cluster runs commit "+oldCommit[:7], oldCommit); err != nil {
 		return err
 	}
-	say("\ncommit %s lands on the branch dev and rolls out …", newCommit[:7])
+	sayf("\ncommit %s lands on the branch dev and rolls out …", newCommit[:7])
 	if err := show(ctx, client, "nothing has it yet", newCommit); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func tell(ctx context.Context, client *hubclient.Client, f *fleet, bin, url stri
 	if once {
 		return nil
 	}
-	say(`
+	sayf(`
 Try it, in another terminal (everything here runs until Ctrl-C):
 
   %[1]s/landfall gate --repo %[2]s --ref dev --path drone --commit %[3]s --no-wait
@@ -117,9 +117,9 @@ Try it, in another terminal (everything here runs until Ctrl-C):
   curl '%[4]s/api/v1/compliance?repo=%[2]s&ref=dev&path=drone&commit=%[3]s'
   curl %[4]s/openapi.json          the whole API`, bin, repo, newCommit, url)
 	if url != "http://127.0.0.1:8080" {
-		say("\n(first: export LANDFALL_HUB=%s)", url)
+		sayf("\n(first: export LANDFALL_HUB=%s)", url)
 	}
-	say("\n%s is repaired in one minute; ask again then.", f.clusters[sick].name)
+	sayf("\n%s is repaired in one minute; ask again then.", f.clusters[sick].name)
 	return nil
 }
 
@@ -135,11 +135,11 @@ func show(ctx context.Context, client *hubclient.Client, what, commit string) er
 		u := v.Unfinished[0]
 		line += fmt.Sprintf("; %s is %s: %s", u.Cluster, u.Verdict, u.Reason)
 	}
-	say("%s", line)
+	sayf("%s", line)
 	return nil
 }
 
-func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+func sayf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
 func pause(ctx context.Context, d time.Duration) error {
 	select {

@@ -53,7 +53,7 @@ func TestRolesAndRoutes(t *testing.T) {
 				for _, a := range tc.allow {
 					allowed = allowed || a == who
 				}
-				want := 0
+				var want int
 				switch who {
 				case other:
 					token, err := f.tokens.Create(t.Context(), schema.TokenRequest{Role: schema.RoleAgent, Cluster: "drone-08"})

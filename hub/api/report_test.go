@@ -91,12 +91,14 @@ func BenchmarkReport(b *testing.B) {
 		})
 	}
 	run("decode", func(b *testing.B) {
+		b.Helper()
 		var r schema.Report
 		if err := unmarshal(body, &r); err != nil {
 			b.Fatal(err)
 		}
 	})
 	run("encoding_json", func(b *testing.B) {
+		b.Helper()
 		var r schema.Report
 		if err := stdjson.Unmarshal(body, &r); err != nil {
 			b.Fatal(err)
@@ -104,6 +106,7 @@ func BenchmarkReport(b *testing.B) {
 	})
 	report := manyReconcilers(facts)
 	run("validate", func(b *testing.B) {
+		b.Helper()
 		if err := report.Validate(); err != nil {
 			b.Fatal(err)
 		}
@@ -120,6 +123,7 @@ func BenchmarkReport(b *testing.B) {
 		}
 		q := request{method: http.MethodPost, target: reports, body: string(sent), header: map[string]string{"Content-Encoding": encoding}}
 		run("request_"+encoding, func(b *testing.B) {
+			b.Helper()
 			if w := serve(f, q.build(f)); w.Code != http.StatusAccepted {
 				b.Fatal(w.Code)
 			}

@@ -44,7 +44,7 @@ func (t *Tokens) bootstrap(ctx context.Context) (path string, err error) {
 	case err != nil:
 		return "", err
 	case kept != "" && !s.byID[id].Revoked:
-		bearer, r.ID, r.Hash = kept, id, sha256.Sum256([]byte(kept))
+		r.ID, r.Hash = id, sha256.Sum256([]byte(kept))
 	default:
 		if err := writePrivate(path, bearer+"\n"); err != nil {
 			return "", fmt.Errorf("writing the admin token: %w", err)

@@ -231,7 +231,8 @@ func TestNothingFallsOpen(t *testing.T) {
 	_, listErr := tokens.List(t.Context())
 	_, createErr := tokens.Create(t.Context(), schema.TokenRequest{Role: schema.RoleAdmin})
 	for what, err := range map[string]error{"authenticate": authErr, "list": listErr, "create": createErr, "revoke": tokens.Revoke(t.Context(), "a")} {
-		if code(t, err) != schema.CodeUnavailable || strings.Contains(err.(*schema.Refusal).Detail, "dial") {
+		refusal, _ := errors.AsType[*schema.Refusal](err)
+		if code(t, err) != schema.CodeUnavailable || strings.Contains(refusal.Detail, "dial") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

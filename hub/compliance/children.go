@@ -94,7 +94,7 @@ func (e *evaluation) family() *family {
 		}
 		key := owner{s.Reporter.Name, *s.Owner}
 		f.next[i] = f.first[key]
-		f.first[key] = int32(i) + 1 //nolint:gosec // subscribers are far fewer than 2³¹
+		f.first[key] = int32(i) + 1 // subscribers are far fewer than 2³¹
 	}
 	if len(f.first) == 0 && len(f.blocked) == 0 {
 		return nil

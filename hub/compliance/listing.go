@@ -14,7 +14,7 @@ const severities = 7
 // unfinished lists who is not compliant and why: worst first, then by cluster
 // and reconciler.
 func (e *evaluation) unfinished() []schema.Unfinished {
-	rows := e.listed(schema.MaxUnfinished, func(s *Subscriber, j *judgement) bool {
+	rows := e.listed(schema.MaxUnfinished, func(_ *Subscriber, j *judgement) bool {
 		return j.outcome != schema.OutcomeCompliant
 	})
 	list := make([]schema.Unfinished, len(rows))
@@ -31,7 +31,7 @@ func (e *evaluation) unfinished() []schema.Unfinished {
 // currently lists the compliant ones whose status is not success now, by
 // cluster and reconciler.
 func (e *evaluation) currently() []schema.Currently {
-	rows := e.listed(schema.MaxCurrently, func(s *Subscriber, j *judgement) bool {
+	rows := e.listed(schema.MaxCurrently, func(_ *Subscriber, j *judgement) bool {
 		return j.outcome == schema.OutcomeCompliant && j.status != schema.StatusSuccess
 	})
 	list := make([]schema.Currently, len(rows))

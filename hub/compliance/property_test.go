@@ -116,7 +116,7 @@ func random(r *rand.Rand) compliance.Input {
 func each(t *testing.T, property func(t *testing.T, r *rand.Rand, in compliance.Input)) {
 	t.Helper()
 	for seed := range uint64(rounds) {
-		r := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // a test repeats itself
+		r := rand.New(rand.NewPCG(seed, 7)) // a test repeats itself
 		property(t, r, random(r))
 		if t.Failed() {
 			t.Fatalf("with seed %d", seed)

@@ -84,7 +84,7 @@ func StartProcess(ctx context.Context, opts ProcessOptions) (*Process, error) {
 		args = append(args, opts.Reader.args()...)
 		passwords += opts.Reader.Password + "\n"
 	}
-	cmd := exec.Command(opts.Binary, args...)
+	cmd := exec.Command(opts.Binary, args...) //nolint:noctx // it outlives the start; Stop and Kill end it
 	// Columns without a zone, and functions such as toDate, follow the process.
 	cmd.Env = append(cmd.Environ(), "TZ=UTC")
 	if opts.Library != "" {
@@ -212,7 +212,7 @@ func (p *Process) relay(stderr io.Reader, log *slog.Logger) {
 		if level >= slog.LevelError {
 			p.tail.set(fmt.Sprint(record["err"]))
 		}
-		log.LogAttrs(context.Background(), level, message, attrs...)
+		log.LogAttrs(context.Background(), level, message, attrs...) //nolint:sloglint // the engine's own words
 	})
 }
 
@@ -242,7 +242,7 @@ func (p *Process) explain(err error) error {
 	case exitReader:
 		return fmt.Errorf("%w: %s", ErrReaderAddress, words)
 	case -1:
-		return fmt.Errorf("landfall-engine was ended by %s", err)
+		return fmt.Errorf("landfall-engine was ended: %w", err)
 	default:
 		return fmt.Errorf("landfall-engine failed: %s", words)
 	}

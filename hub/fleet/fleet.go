@@ -182,9 +182,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-			defer cancel()
-			f.flush(last)
+			f.flushLast(ctx)
 			return nil
 		case <-flush.C:
 			f.flush(ctx)
@@ -197,6 +195,13 @@ func (f *Fleet) Run(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// flushLast stores what is left after ctx has ended.
+func (f *Fleet) flushLast(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	f.flush(ctx)
 }
 
 func (f *Fleet) flush(ctx context.Context) {

@@ -187,7 +187,7 @@ func TestClusterRow(t *testing.T) {
 		t.Errorf("nobody: %v", err)
 	}
 	c.advance(time.Hour)
-	if got, _ := v.Cluster(t.Context(), "c1"); got.Status != schema.ClusterSilent { //nolint:errcheck // the row tells
+	if got, _ := v.Cluster(t.Context(), "c1"); got.Status != schema.ClusterSilent { // the row tells
 		t.Errorf("an hour later it is %s", got.Status)
 	}
 	s.err = errDown

@@ -247,14 +247,19 @@ func (g *Gate) Next(ctx context.Context, q schema.Question, seen schema.Verdict)
 				return latest, nil // nobody waits any more
 			}
 			// The time is over: what holds now.
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			defer cancel()
-			if v, err := g.Ask(last, q); err == nil {
-				return v, nil
-			}
-			return latest, nil
+			return g.askLast(ctx, q, latest), nil
 		}
 	}
+}
+
+// askLast asks once more after ctx has ended; latest holds when that fails.
+func (g *Gate) askLast(ctx context.Context, q schema.Question, latest schema.Verdict) schema.Verdict {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if v, err := g.Ask(ctx, q); err == nil {
+		return v
+	}
+	return latest
 }
 
 // sleep waits for a reason to look again. It returns false when ctx ends.

@@ -85,8 +85,8 @@ func TestVerdictsOfTrees(t *testing.T) {
 				t.Errorf("%s %s with %+v (%v): %+v", tc.reason, v.State, v.Counts, err, v.Unfinished)
 			}
 			sequence++
-			clear := &schema.Report{Epoch: 1, Sequence: sequence, Mode: schema.ModeSnapshot, Kinds: []string{"Kustomization"}, ObservedAt: time.Now()}
-			if err := s.Write(t.Context(), "", []fold.Changes{state.Apply("c1", clear, time.Now())}); err != nil {
+			emptied := &schema.Report{Epoch: 1, Sequence: sequence, Mode: schema.ModeSnapshot, Kinds: []string{"Kustomization"}, ObservedAt: time.Now()}
+			if err := s.Write(t.Context(), "", []fold.Changes{state.Apply("c1", emptied, time.Now())}); err != nil {
 				t.Fatal(err)
 			}
 			if v, err := g.Ask(t.Context(), question()); err != nil || v.Counts.Total != 0 {

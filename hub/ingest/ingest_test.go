@@ -223,7 +223,7 @@ func TestRefusals(t *testing.T) {
 		if err := r.ingester.Decommission(t.Context(), "never"); code(t, err) != schema.CodeNotRegistered {
 			t.Errorf("decommissioning nobody: %v", err)
 		}
-		expectHistory(t, r, "gone 1/1 a", "gone gone a")
+		expectHistory(t, r, "gone 1/1 a", "gone "+"gone a")
 		r.send("c1", to("spoke"))
 		r.send("c1", delta(1, 2, func() schema.Reconciler { rec := to("c1").Reconcilers[0]; rec.Name = "own"; return rec }()))
 	})

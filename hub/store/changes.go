@@ -99,7 +99,7 @@ func mainEndpoint(u *fold.Upsert, source int) schema.Endpoint {
 	if source >= len(u.Reconciler.Sources) {
 		return schema.Endpoint{}
 	}
-	e, _ := u.Reconciler.Sources[source].Endpoint() //nolint:errcheck // it was valid when it came in
+	e, _ := u.Reconciler.Sources[source].Endpoint() // it was valid when it came in
 	return e
 }
 

@@ -42,7 +42,7 @@ func scanRegistered(r driver.Rows) (record.Registered, error) {
 	)
 	err := r.Scan(&c.Name, &epoch, &gone, &kind, &heartbeat, &c.AgentVersion, &c.RegisteredAt, &c.Labels, &environments, &types, &c.ReportsFor, &c.Nonce)
 	c.Epoch, c.Decommissioned, c.Kind = uint64(epoch), gone == 1, schema.ClusterKind(kind)
-	c.HeartbeatInterval = time.Duration(heartbeat) * time.Millisecond //nolint:gosec // at most a day
+	c.HeartbeatInterval = time.Duration(heartbeat) * time.Millisecond // at most a day
 	for i := range environments {
 		c.Memberships = append(c.Memberships, schema.Membership{Environment: environments[i], Type: types[i]})
 	}

@@ -48,7 +48,7 @@ func (s *Store) insert(ctx context.Context, table, token string, rows int, value
 	if err != nil {
 		return fmt.Errorf("inserting into %s: %w", table, err)
 	}
-	defer batch.Close() //nolint:errcheck // Send says what went wrong
+	defer batch.Close() // Send says what went wrong
 	for i, c := range columns {
 		if err := appendColumn(batch.Column(i), values[c.Name]); err != nil {
 			return fmt.Errorf("inserting into %s: column %s: %w", table, c.Name, err)

@@ -212,7 +212,7 @@ func (s *Store) Progress(ctx context.Context, e schema.Endpoint, commit, policy 
 		GROUP BY repo`,
 		scanInto(&p.FirstAsked, &highest, &p.RoseAt),
 		named("repo", e.Repo), named("ref", e.Ref), named("path", e.Path), named("commit", commit), named("policy", policy))
-	p.FirstAsked, p.RoseAt, p.Highest = restored(p.FirstAsked), restored(p.RoseAt), int(highest) //nolint:gosec // a number of subscribers
+	p.FirstAsked, p.RoseAt, p.Highest = restored(p.FirstAsked), restored(p.RoseAt), int(highest) // a number of subscribers
 	return p, err
 }
 

@@ -205,9 +205,9 @@ func TestCancelledQuestions(t *testing.T) {
 func TestManyClusters(t *testing.T) {
 	s := open(t)
 	write(t, s, map[string][]schema.Reconciler{"c1": {reconciler("a", "a", commitA, schema.StatusSuccess)}})
-	names := make([]string, 20_000)
-	for i := range names {
-		names[i] = fmt.Sprintf("a-cluster-with-a-name-of-some-length-%08d", i)
+	names := make([]string, 0, 20_001)
+	for i := range cap(names) - 1 {
+		names = append(names, fmt.Sprintf("a-cluster-with-a-name-of-some-length-%08d", i))
 	}
 	names = append(names, "c1")
 	rows, err := s.States(t.Context(), record.StateQuery{Clusters: names, Silent: names, Status: schema.StatusUnknown, Limit: 10})

@@ -179,7 +179,7 @@ func (s *Store) query(ctx context.Context, family, query string, scan func(drive
 	if err != nil {
 		return fmt.Errorf("querying %s: %w", family, err)
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err says what went wrong
+	defer rows.Close() // rows.Err says what went wrong
 	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return fmt.Errorf("reading %s: %w", family, err)

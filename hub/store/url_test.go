@@ -73,13 +73,13 @@ func TestErrorsHoldNoPassword(t *testing.T) {
 			if err != nil {
 				return
 			}
-			_, _ = c.Read(make([]byte, 4096))                                                                    //nolint:errcheck // as below
-			_, _ = io.WriteString(c, "HTTP/1.1 500 Oops\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbad\n") //nolint:errcheck // the client may be gone
-			_ = c.Close()                                                                                        //nolint:errcheck // as above
+			_, _ = c.Read(make([]byte, 4096))                                                                    // as below
+			_, _ = io.WriteString(c, "HTTP/1.1 500 Oops\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbad\n") // the client may be gone
+			_ = c.Close()                                                                                        // as above
 		}
 	}()
 	t.Cleanup(func() { <-served })
-	t.Cleanup(func() { _ = listener.Close() }) //nolint:errcheck // it ends the loop
+	t.Cleanup(func() { _ = listener.Close() }) // it ends the loop
 	for _, scheme := range []string{"http", "clickhouse"} {
 		s, err := Open(Options{URL: scheme + "://user:" + secret + "@" + listener.Addr().String() + "/db?dial_timeout=1s&read_timeout=1s", Log: slog.New(slog.DiscardHandler)})
 		if err != nil {

@@ -32,7 +32,7 @@ func connect(lib *api, args ...string) (*connection, error) {
 	for _, arg := range append([]string{"landfall-engine"}, args...) {
 		argv = append(argv, &append([]byte(arg), 0)[0])
 	}
-	outer := lib.connect(int32(len(argv)), unsafe.Pointer(&argv[0]))
+	outer := lib.connect(int32(len(argv)), unsafe.Pointer(&argv[0])) //nolint:gosec // a handful
 	runtime.KeepAlive(argv)
 	if outer == 0 {
 		return nil, errors.New("libchdb refused the connection; its own words are on standard error")

@@ -30,6 +30,8 @@ var ErrClosed = errors.New("the database is closed")
 type Options struct {
 	// Path is the data folder. It is made if it is missing.
 	Path string
+	// Library is the path of libchdb.so; empty for the one beside the executable.
+	Library string
 	// LockWait is how long Open waits for another process to let go of the
 	// folder. Zero means that it does not wait.
 	LockWait time.Duration
@@ -93,7 +95,7 @@ type Database struct {
 	closed   bool
 	sessions sync.WaitGroup
 	stop     context.CancelFunc
-	stopped  context.Context
+	stopped  context.Context //nolint:containedctx // it is the life of the database
 }
 
 // Open loads the library, takes the folder's lock and starts the engine on it.
@@ -103,7 +105,7 @@ func Open(ctx context.Context, opts Options) (*Database, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("opening the engine: %w", err)
 	}
-	lib, err := load()
+	lib, err := load(opts.Library)
 	if err != nil {
 		return nil, err
 	}

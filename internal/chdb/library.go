@@ -69,14 +69,15 @@ var library struct {
 	err  error
 }
 
-// load binds the library on its first call; later calls return the same answer.
-func load() (*api, error) {
-	library.once.Do(func() { library.api, library.err = bind() })
+// load binds the library on its first call; later calls return the same answer,
+// because a process has one.
+func load(path string) (*api, error) {
+	library.once.Do(func() { library.api, library.err = bind(path) })
 	return library.api, library.err
 }
 
-func bind() (*api, error) {
-	path, err := findLibrary()
+func bind(path string) (*api, error) {
+	path, err := findLibrary(path)
 	if err != nil {
 		return nil, err
 	}
@@ -121,10 +122,10 @@ func bind() (*api, error) {
 	return lib, nil
 }
 
-// findLibrary returns the path of libchdb.so: the one LANDFALL_CHDB_LIB names,
-// or the one beside the executable.
-func findLibrary() (string, error) {
-	if path := os.Getenv(LibraryEnv); path != "" {
+// findLibrary returns the path of libchdb.so: the one that was named, or the one
+// beside the executable.
+func findLibrary(path string) (string, error) {
+	if path != "" {
 		if _, err := os.Stat(path); err != nil {
 			return "", fmt.Errorf("%w: %s=%s: %w", ErrNoLibrary, LibraryEnv, path, err)
 		}
@@ -134,7 +135,7 @@ func findLibrary() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: finding the folder of this program: %w", ErrNoLibrary, err)
 	}
-	path := filepath.Join(filepath.Dir(executable), libraryName)
+	path = filepath.Join(filepath.Dir(executable), libraryName)
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("%w: no file %s; run `make build`, which fetches it, or point %s at it",
 			ErrNoLibrary, path, LibraryEnv)

@@ -113,7 +113,7 @@ func (h *readerHandler) learn(ctx context.Context) error {
 		return fmt.Errorf("asking for the memory: %w", err)
 	}
 	if answer, err := s.conn.run("CHECK GRANT CREATE FUNCTION ON *.*", "TabSeparatedRaw"); err != nil || string(answer) != "0\n" {
-		return fmt.Errorf("this libchdb does not hold readers back: functions can be made: %s (%v)", answer, err)
+		return fmt.Errorf("this libchdb does not hold readers back: functions can be made: %s (%v)", answer, err) //nolint:errorlint // it may be nil
 	}
 	total, err := strconv.ParseUint(strings.TrimSpace(string(memory)), 10, 64)
 	if err != nil {
@@ -155,7 +155,7 @@ func (h *readerHandler) tryOut(s *session) error {
 	} {
 		answer, err := s.conn.run(sql, "TabSeparatedRaw")
 		if got := strings.TrimSpace(string(answer)); err != nil || got != want {
-			return fmt.Errorf("this libchdb does not hold readers back: %s gives %q (%v), not %q", sql, got, err, want)
+			return fmt.Errorf("this libchdb does not hold readers back: %s gives %q (%v), not %q", sql, got, err, want) //nolint:errorlint // it may be nil
 		}
 	}
 	if _, err := s.conn.run("SET max_threads = 99", ""); err == nil {
@@ -166,7 +166,7 @@ func (h *readerHandler) tryOut(s *session) error {
 		"SELECT 1 IN system.processes": false, "SELECT * FROM url('x')": false, "SELECT 1 SETTINGS max_threads = 1": false,
 	} {
 		if _, err := h.check(s, sql, nil); (err == nil) != allowed {
-			return fmt.Errorf("this libchdb does not hold readers back: for %s the check says %v", sql, err)
+			return fmt.Errorf("this libchdb does not hold readers back: for %s the check says %v", sql, err) //nolint:errorlint // it may be nil
 		}
 	}
 	return nil

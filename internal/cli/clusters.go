@@ -236,7 +236,7 @@ func (a *app) confirm(ctx context.Context, prompt string) error {
 	// A read from a terminal cannot be called off: when ctx ends first, this
 	// goroutine ends with the program.
 	go func() {
-		line, _ := bufio.NewReader(a.streams.In).ReadString('\n') //nolint:errcheck // an answer that cannot be read is a no
+		line, _ := bufio.NewReader(a.streams.In).ReadString('\n') // an answer that cannot be read is a no
 		answer <- strings.ToLower(strings.TrimSpace(line))
 	}()
 	select {

@@ -136,7 +136,7 @@ func TestGateExit(t *testing.T) {
 		},
 		"refused after an answer": {
 			reason: "access refused is 4 even when a verdict was had", verdict: verdict(schema.Waiting), want: 4, within: 90 * time.Second,
-			fault: answeredOnce(func(w http.ResponseWriter, r *http.Request) bool {
+			fault: answeredOnce(func(w http.ResponseWriter, _ *http.Request) bool {
 				problem(w, 401, schema.CodeUnauthenticated, "revoked")
 				return true
 			}),

@@ -377,7 +377,7 @@ func TestPages(t *testing.T) {
 
 // TestTooLarge caps what is read.
 func TestTooLarge(t *testing.T) {
-	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", eventStream)
 		io.WriteString(w, `{"name":"`)
 		chunk := bytes.Repeat([]byte("x"), 1<<20)
@@ -447,7 +447,10 @@ func TestSilence(t *testing.T) {
 // TestNoUserInfoLeaves strips passwords from questions and errors.
 func TestNoUserInfoLeaves(t *testing.T) {
 	var got string
-	client := serve(t, func(w http.ResponseWriter, r *http.Request) { got = r.URL.RawQuery; w.WriteHeader(500) })
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		got = r.URL.RawQuery
+		w.WriteHeader(http.StatusInternalServerError)
+	})
 	_, err := client.Compliance(t.Context(), Question{Repo: "https://me:" + secret + "@git.example/org/app", Commit: testCommit}, 0)
 	if err == nil || strings.Contains(got+err.Error(), secret) || !strings.Contains(got, "git.example") {
 		t.Errorf("query %q, error %v", got, err)

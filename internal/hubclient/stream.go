@@ -28,7 +28,7 @@ type Stream struct {
 	call   call
 	q      Question
 
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // the stream is a request that goes on
 	cancel context.CancelCauseFunc
 	body   io.ReadCloser
 	events *eventReader
@@ -49,7 +49,7 @@ func (c *Client) ComplianceStream(ctx context.Context, q Question) (*Stream, err
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := &Stream{client: c, call: k, q: q, ctx: ctx, cancel: cancel}
 	s.watchdog = time.AfterFunc(firstVerdict, func() { cancel(ErrSilent) })
-	resp, token, err := c.send(ctx, k, eventStream)
+	resp, token, err := c.send(ctx, k, eventStream) //nolint:bodyclose // Close closes it
 	if err != nil {
 		s.stop()
 		return nil, err

@@ -41,7 +41,7 @@ const (
 var (
 	openToAll       = []string{"schema"}
 	openOutsidePure = []string{prometheus, sync}
-	openToTests     = []string{cmp, prometheus}
+	openToTests     = []string{cmp, prometheus, "github.com/prometheus/client_model"}
 )
 
 // wiring is what the root packages agent and hub may take beside their own

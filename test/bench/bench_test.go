@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	for _, l := range loaded {
 		if l.dir != "" {
-			os.RemoveAll(l.dir) //nolint:errcheck // a temporary folder
+			os.RemoveAll(l.dir) // a temporary folder
 		}
 	}
 	os.Exit(code)
@@ -47,7 +47,7 @@ func load(b *testing.B, size int) *measured {
 	b.Helper()
 	l := loaded[size]
 	l.once.Do(func() {
-		dir, err := os.MkdirTemp("", "landfall-bench-")
+		dir, err := os.MkdirTemp("", "landfall-bench-") //nolint:usetesting // several benchmarks share it
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func load(b *testing.B, size int) *measured {
 		l.facts = float64(f.size()) / f.report(b, s, 64).Seconds()
 		l.now, l.most = s.memory(b)
 		l.rollout = float64(f.clusters) / each(b, f.clusters, 64, func(i int) error {
-			return send(http.MethodPost, s.url+"/api/v1/clusters/"+clusterName(i)+"/reports", rolloutDelta(i), http.StatusAccepted)
+			return send(http.MethodPost, s.url+"/api/v1/clusters/"+clusterName(i)+"/reports", rolloutDelta(), http.StatusAccepted)
 		}).Seconds()
 		s.stop(b)
 		url, stop := bareEngine(b, dir)
@@ -79,7 +79,7 @@ func BenchmarkIngest(b *testing.B) {
 	for _, size := range sizes {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			l := load(b, size)
-			for b.Loop() { //nolint:revive // what is measured is the loading
+			for b.Loop() { // what is measured is the loading
 			}
 			b.ReportMetric(0, "ns/op")
 			b.ReportMetric(l.facts, "facts/s")
@@ -145,6 +145,7 @@ func at(took []time.Duration, q float64) time.Duration {
 }
 
 func quantiles(b *testing.B, prefix string, took []time.Duration) {
+	b.Helper()
 	b.ReportMetric(float64(at(took, 0.50).Microseconds())/1000, prefix+"p50-ms")
 	b.ReportMetric(float64(at(took, 0.95).Microseconds())/1000, prefix+"p95-ms")
 	b.ReportMetric(float64(at(took, 0.99).Microseconds())/1000, prefix+"p99-ms")
@@ -163,7 +164,7 @@ func (l *measured) yardsticks(b *testing.B, url string, rows int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // the engine ends anyway
+	defer conn.Close() // the engine ends anyway
 	ddl := `CREATE TABLE bare (repo LowCardinality(String), ref LowCardinality(String), path LowCardinality(String), cluster String,
 		kind LowCardinality(String), namespace LowCardinality(String), name String, version UInt64, received_at DateTime64(3), observed_at DateTime64(3),
 		status LowCardinality(String), reason LowCardinality(String), message String, applied String, attempted String, revision String,
@@ -203,6 +204,7 @@ func (l *measured) yardsticks(b *testing.B, url string, rows int) {
 }
 
 func insertBare(b *testing.B, conn driver.Conn, from int, now time.Time) {
+	b.Helper()
 	batch, err := conn.PrepareBatch(context.Background(), "INSERT INTO bare")
 	if err != nil {
 		b.Fatal(err)

@@ -28,7 +28,7 @@ const (
 )
 
 // appendReconciler writes one real-sized fact as JSON.
-func appendReconciler(b []byte, cluster, i int, commit string) []byte {
+func appendReconciler(b []byte, i int, commit string) []byte {
 	repo, path := "platform-gitops", "drone"
 	name := "root"
 	if i > 0 {
@@ -42,21 +42,21 @@ func appendReconciler(b []byte, cluster, i int, commit string) []byte {
 		name, repo, path, commit, commit, commit, commit)
 }
 
-func (f fleet) snapshot(cluster int) []byte {
+func (f fleet) snapshot() []byte {
 	b := make([]byte, 0, 600*f.perCluster)
 	b = append(b, `{"agent":{"version":"bench"},"epoch":1,"sequence":1,"mode":"snapshot","kinds":["Kustomization"],"observed_at":"2026-11-20T09:00:00Z","reconcilers":[`...)
 	for i := range f.perCluster {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendReconciler(b, cluster, i, commitOne)
+		b = appendReconciler(b, i, commitOne)
 	}
 	return append(b, `]}`...)
 }
 
-func rolloutDelta(cluster int) []byte {
+func rolloutDelta() []byte {
 	b := []byte(`{"epoch":1,"sequence":2,"mode":"delta","observed_at":"2026-11-20T10:00:00Z","reconcilers":[`)
-	return append(appendReconciler(b, cluster, 0, commitTwo), `]}`...)
+	return append(appendReconciler(b, 0, commitTwo), `]}`...)
 }
 
 // each runs do for 0..n-1 on so many workers and returns how long it took.
@@ -108,6 +108,7 @@ func send(method, url string, body []byte, want int) error {
 }
 
 func (f fleet) register(b testing.TB, s *service) time.Duration {
+	b.Helper()
 	return each(b, f.clusters, 32, func(i int) error {
 		return send(http.MethodPut, s.url+"/api/v1/clusters/"+clusterName(i),
 			[]byte(`{"environment":"dev","type":"drone","heartbeat_interval":"24h","labels":{"region":"west"}}`), http.StatusOK)
@@ -115,7 +116,8 @@ func (f fleet) register(b testing.TB, s *service) time.Duration {
 }
 
 func (f fleet) report(b testing.TB, s *service, workers int) time.Duration {
+	b.Helper()
 	return each(b, f.clusters, workers, func(i int) error {
-		return send(http.MethodPost, s.url+"/api/v1/clusters/"+clusterName(i)+"/reports", f.snapshot(i), http.StatusAccepted)
+		return send(http.MethodPost, s.url+"/api/v1/clusters/"+clusterName(i)+"/reports", f.snapshot(), http.StatusAccepted)
 	})
 }

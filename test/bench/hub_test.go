@@ -71,7 +71,7 @@ func startHub(b testing.TB, dir string) *service {
 	if s.url == "" {
 		b.Fatalf("the hub did not start:\n%s", log.String())
 	}
-	go io.Copy(io.Discard, stderr) //nolint:errcheck // nobody reads on
+	go io.Copy(io.Discard, stderr) // nobody reads on
 	return s
 }
 
@@ -95,7 +95,7 @@ func (s *service) memory(b testing.TB) (now, most float64) {
 	read := func(key string) float64 {
 		for line := range strings.Lines(string(text)) {
 			if rest, ok := strings.CutPrefix(line, key+":"); ok {
-				kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64) //nolint:errcheck // zero then
+				kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64) // zero then
 				return kb / 1024
 			}
 		}
