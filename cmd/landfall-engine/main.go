@@ -54,8 +54,9 @@ const (
 	idleTimeout   = 5 * time.Minute
 	// stopTimeout bounds the shutdown; the hub kills what takes longer.
 	stopTimeout = 10 * time.Second
-	// minMemory is what a hub with a million reconcilers runs with.
-	minMemory = 512 << 20
+	// minMemory is what a hub with a million reconcilers was seen to run with;
+	// with half of it, sorting them failed.
+	minMemory = 1 << 30
 )
 
 // These mark the failures that have exit codes of their own.
@@ -132,7 +133,7 @@ func parseFlags(args []string, output io.Writer) (config, error) {
 	flags.StringVar(&cfg.path, "path", "", "data `folder`, made if it is missing")
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:0", "`address` to serve ClickHouse's HTTP interface on; port 0 picks a free one")
 	flags.DurationVar(&cfg.lockWait, "lock-wait", 30*time.Second, "how long to wait for another process to leave the folder")
-	flags.Uint64Var(&cfg.memory, "memory", 0, "most `bytes` of memory that statements, merges and caches may take together; 0 is nine tenths of the machine's, which is the most")
+	flags.Uint64Var(&cfg.memory, "memory", 0, "most `bytes` of memory that statements, merges and caches may take together; 0 is half of the machine's")
 	flags.StringVar(&cfg.readerListen, "reader-listen", "", "`address` for readers from outside; none by default")
 	flags.StringVar(&cfg.readerDatabase, "reader-database", "", "`database` that readers may read")
 	flags.StringVar(&cfg.readerTables, "reader-tables", "", "its `tables` and views that they may read, with commas between")

@@ -60,7 +60,8 @@ func writeConfig(folder string, opts Options) (string, error) {
 }
 
 func configXML(users string, memory uint64) string {
-	limit := ""
+	// The hub lives on the same machine and needs memory too.
+	limit := "    <max_server_memory_usage_to_ram_ratio>0.5</max_server_memory_usage_to_ram_ratio>\n"
 	if memory != 0 {
 		limit = fmt.Sprintf("    <max_server_memory_usage>%d</max_server_memory_usage>\n", memory)
 	}

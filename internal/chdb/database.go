@@ -42,8 +42,8 @@ type Options struct {
 	// Default 256.
 	MaxWaiting int
 	// Memory is the most that all statements, merges and caches may take
-	// together, in bytes. Zero leaves it to ClickHouse: nine tenths of the
-	// machine's, which is also the most that can be asked for.
+	// together, in bytes. Zero is half of the machine's; nine tenths of it is
+	// the most that ClickHouse takes.
 	Memory uint64
 	// Reader is what readers from outside may see; nil where there are none.
 	Reader *ReaderAccess
