@@ -232,7 +232,7 @@ func (g *Gate) Next(ctx context.Context, q schema.Question, seen schema.Verdict)
 		w.watch(nil) // whatever is stored from here on may matter
 		result, clusters, err := g.judge(ctx, q)
 		if ctx.Err() != nil {
-			return latest, nil
+			return g.askLast(ctx, q, latest), nil
 		}
 		if err != nil {
 			return latest, err
@@ -243,18 +243,22 @@ func (g *Gate) Next(ctx context.Context, q schema.Question, seen schema.Verdict)
 		}
 		w.watch(clusters)
 		if !g.sleep(ctx, w, result.NextAt) {
-			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return latest, nil // nobody waits any more
-			}
-			// The time is over: what holds now.
 			return g.askLast(ctx, q, latest), nil
 		}
 	}
 }
 
-// askLast asks once more after ctx has ended; latest holds when that fails.
+// lastAnswer bounds the question that is asked when the time to wait is over.
+const lastAnswer = 10 * time.Second
+
+// askLast asks once more when the time to wait is over: the answer is the
+// verdict of that moment. The latest one holds when that fails, or when nobody
+// waits any more.
 func (g *Gate) askLast(ctx context.Context, q schema.Question, latest schema.Verdict) schema.Verdict {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return latest
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswer)
 	defer cancel()
 	if v, err := g.Ask(ctx, q); err == nil {
 		return v
