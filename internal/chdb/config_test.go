@@ -27,7 +27,7 @@ func TestConfigIsXML(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer file.Close()
+		t.Cleanup(func() { _ = file.Close() })
 		text, found := xml.NewDecoder(file), false
 		for {
 			token, err := text.Token()

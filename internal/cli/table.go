@@ -80,7 +80,7 @@ func cut(s string, n int) string {
 }
 
 // escapeSequence is a terminal's control sequence, as tools write for colours.
-var escapeSequence = regexp.MustCompile("\x1b\\[[0-9;?]*[\x40-\x7e]")
+var escapeSequence = regexp.MustCompile("\x1b\\[[0-9;?]*[[:punct:][:alpha:]]")
 
 // printable returns s on one line and without what could move a terminal's
 // cursor or turn its text around: reasons and names come from clusters.
