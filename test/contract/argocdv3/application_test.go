@@ -123,15 +123,26 @@ func TestApplicationFields(t *testing.T) {
 		"status.operationState.phase: Running":     {func(a *v1alpha1.Application) { a.Status.OperationState.Phase = synccommon.OperationRunning }, has(schema.StatusInProgress, "OperationRunning")},
 		"status.operationState.phase: Terminating": {func(a *v1alpha1.Application) { a.Status.OperationState.Phase = synccommon.OperationTerminating }, has(schema.StatusInProgress, "OperationTerminating")},
 		"status.health: Degraded":                  {ill(health.HealthStatusDegraded), has(schema.StatusFailure, "Degraded")},
-		"status.health: Missing":                   {ill(health.HealthStatusMissing), has(schema.StatusFailure, "Missing")},
-		"status.health: Progressing":               {ill(health.HealthStatusProgressing), has(schema.StatusInProgress, "Progressing")},
-		"status.health: Suspended":                 {ill(health.HealthStatusSuspended), has(schema.StatusInProgress, "Suspended")},
-		"status.health: Unknown":                   {ill(health.HealthStatusUnknown), has(schema.StatusUnknown, "SyncSyncedHealthUnknown")},
-		"status.sync.status: Unknown":              {func(a *v1alpha1.Application) { a.Status.Sync.Status = v1alpha1.SyncStatusCodeUnknown }, has(schema.StatusUnknown, "SyncUnknownHealthHealthy")},
-		"status.sync.status: OutOfSync":            {outOfSync, has(schema.StatusInProgress, "OutOfSync")},
-		"spec.syncPolicy.automated":                {func(a *v1alpha1.Application) { outOfSync(a); a.Spec.SyncPolicy.Automated = nil }, has(schema.StatusPending, "OutOfSync")},
-		"status.sync.revision":                     {func(*v1alpha1.Application) {}, func(r schema.Reconciler) bool { return cmp.Equal([]string{compared}, r.Attempted) }},
-		"status.operationState.syncResult":         {outOfSync, runs(operated)},
+		"status.conditions.lastTransitionTime": {func(a *v1alpha1.Application) {
+			condition(v1alpha1.ApplicationConditionComparisonError)(a)
+			a.Status.Conditions[0].LastTransitionTime = &later
+		}, func(r schema.Reconciler) bool { return r.Since.Equal(later.Time) && r.Message != "" }},
+		"status.health.lastTransitionTime": {func(a *v1alpha1.Application) {
+			ill(health.HealthStatusDegraded)(a)
+			a.Status.Health.LastTransitionTime = &later
+		}, func(r schema.Reconciler) bool { return r.Since.Equal(later.Time) && r.Health == "Degraded" }},
+		"status.operationState.startedAt": {func(a *v1alpha1.Application) { a.Status.OperationState.Phase = synccommon.OperationRunning },
+			func(r schema.Reconciler) bool { return r.Since.Equal(began.Time) }},
+		"status.operationState.operation":  {func(a *v1alpha1.Application) { outOfSync(a); a.Status.OperationState.Operation.Sync = nil }, runs(deployed)},
+		"status.health: Missing":           {ill(health.HealthStatusMissing), has(schema.StatusFailure, "Missing")},
+		"status.health: Progressing":       {ill(health.HealthStatusProgressing), has(schema.StatusInProgress, "Progressing")},
+		"status.health: Suspended":         {ill(health.HealthStatusSuspended), has(schema.StatusInProgress, "Suspended")},
+		"status.health: Unknown":           {ill(health.HealthStatusUnknown), has(schema.StatusUnknown, "SyncSyncedHealthUnknown")},
+		"status.sync.status: Unknown":      {func(a *v1alpha1.Application) { a.Status.Sync.Status = v1alpha1.SyncStatusCodeUnknown }, has(schema.StatusUnknown, "SyncUnknownHealthHealthy")},
+		"status.sync.status: OutOfSync":    {outOfSync, has(schema.StatusInProgress, "OutOfSync")},
+		"spec.syncPolicy.automated":        {func(a *v1alpha1.Application) { outOfSync(a); a.Spec.SyncPolicy.Automated = nil }, has(schema.StatusPending, "OutOfSync")},
+		"status.sync.revision":             {func(*v1alpha1.Application) {}, func(r schema.Reconciler) bool { return cmp.Equal([]string{compared}, r.Attempted) }},
+		"status.operationState.syncResult": {outOfSync, runs(operated)},
 		"status.operationState.operation.sync.resources": {func(a *v1alpha1.Application) {
 			outOfSync(a)
 			a.Status.OperationState.Operation.Sync.Resources = []v1alpha1.SyncOperationResource{{Kind: "ConfigMap", Name: "x"}}
