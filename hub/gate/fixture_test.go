@@ -100,6 +100,7 @@ func (b *board) PutProgress(_ context.Context, e schema.Endpoint, commit, policy
 		return err
 	}
 	b.puts++
+	p.FirstAsked, p.RoseAt = p.FirstAsked.Truncate(time.Millisecond), p.RoseAt.Truncate(time.Millisecond) // as columns do
 	b.progress[key(e, commit, policy)] = p
 	return nil
 }
@@ -176,12 +177,13 @@ type rig struct {
 	registry *registry
 	fleet    *fleet.Fleet
 	gate     *Gate
+	shared   bool
 }
 
 func inBubble(t *testing.T, shared bool, test func(*testing.T, *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{t: t, store: newBoard(), registry: &registry{}}
+		r := &rig{t: t, store: newBoard(), registry: &registry{}, shared: shared}
 		log := slog.New(slog.DiscardHandler)
 		changed := func(name string) {
 			if r.gate != nil {
@@ -195,15 +197,22 @@ func inBubble(t *testing.T, shared bool, test func(*testing.T, *rig)) {
 		}
 		r.register("c1", time.Hour)
 		r.register("c2", time.Hour)
-		r.gate, err = New(Options{
-			Store: r.store, Fleet: r.fleet, Rules: compliance.DefaultRules(), Graph: func(string) compliance.Graph { return compliance.Equality{} },
-			Shared: shared, Now: time.Now, Log: log,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r.restart()
 		test(t, r)
 	})
+}
+
+// restart makes a gate that knows nothing but what is stored.
+func (r *rig) restart() {
+	r.t.Helper()
+	g, err := New(Options{
+		Store: r.store, Fleet: r.fleet, Rules: compliance.DefaultRules(), Graph: func(string) compliance.Graph { return compliance.Equality{} },
+		Shared: r.shared, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.gate = g
 }
 
 func (r *rig) register(name string, heartbeat time.Duration) {

@@ -41,6 +41,10 @@ func TestProgressIsStoredOncePerChange(t *testing.T) {
 				t.Errorf("the deadline moved from %s to %s", first.DeadlineAt, v.DeadlineAt)
 			}
 		}
+		r.restart()
+		if v := r.ask(question()); !v.DeadlineAt.Equal(first.DeadlineAt) {
+			t.Errorf("a restart moved the deadline from %s to %s", first.DeadlineAt, v.DeadlineAt)
+		}
 		if _, puts := r.store.count(); puts != 1 {
 			t.Errorf("progress was stored %d times for one question", puts)
 		}

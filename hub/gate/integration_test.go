@@ -77,7 +77,7 @@ func TestVerdictsOfTrees(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sequence++
 			report := &schema.Report{Epoch: 1, Sequence: sequence, Mode: schema.ModeSnapshot, Kinds: []string{"Kustomization"}, ObservedAt: time.Now(), Reconcilers: tc.is}
-			if err := s.Write(t.Context(), "", []fold.Changes{state.Apply("c1", report, time.Now())}); err != nil {
+			if err := s.Write(t.Context(), []fold.Changes{state.Apply("c1", report, time.Now())}); err != nil {
 				t.Fatal(err)
 			}
 			v, err := g.Ask(t.Context(), question())
@@ -86,7 +86,7 @@ func TestVerdictsOfTrees(t *testing.T) {
 			}
 			sequence++
 			emptied := &schema.Report{Epoch: 1, Sequence: sequence, Mode: schema.ModeSnapshot, Kinds: []string{"Kustomization"}, ObservedAt: time.Now()}
-			if err := s.Write(t.Context(), "", []fold.Changes{state.Apply("c1", emptied, time.Now())}); err != nil {
+			if err := s.Write(t.Context(), []fold.Changes{state.Apply("c1", emptied, time.Now())}); err != nil {
 				t.Fatal(err)
 			}
 			if v, err := g.Ask(t.Context(), question()); err != nil || v.Counts.Total != 0 {

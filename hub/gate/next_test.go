@@ -84,25 +84,36 @@ func TestNextLosesNoWakeUp(t *testing.T) {
 	})
 }
 
-// A new cluster that is stored while a look is going on, and so is none of those
-// that the look found, is not lost either.
+// Nor is a cluster that no look found so far, when it is stored while one is
+// going on.
 func TestNextLosesNoNewCluster(t *testing.T) {
-	inBubble(t, false, func(t *testing.T, r *rig) {
-		r.store.says("c1", "c1", commitB, schema.StatusInProgress)
-		seen := r.ask(question())
-		r.store.mu.Lock()
-		r.store.looking = func() {
-			r.store.mu.Lock()
-			r.store.looking = nil
-			r.store.set("c2", "c2", commitB, schema.StatusInProgress)
-			r.store.mu.Unlock()
-			r.gate.Stored(message("c2")) // without the endpoint: a removal, say
-		}
-		r.store.mu.Unlock()
-		if a := <-r.next(t.Context(), question(), seen); a.Counts.Total != 2 || a.after != breath {
-			t.Errorf("answered %+v after %s", a.Counts, a.after)
-		}
-	})
+	for look, name := range []string{"FirstLook", "SecondLook"} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, false, func(t *testing.T, r *rig) {
+				r.store.says("c1", "c1", commitB, schema.StatusInProgress)
+				seen := r.ask(question())
+				n := 0
+				r.store.mu.Lock()
+				r.store.looking = func() {
+					if n++; n != look+1 {
+						return
+					}
+					r.store.says("c2", "c2", commitB, schema.StatusInProgress)
+					r.gate.Stored(message("c2")) // without the endpoint: a removal, say
+				}
+				r.store.mu.Unlock()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				got := r.next(ctx, question(), seen)
+				time.Sleep(time.Duration(look) * time.Second)
+				r.gate.Stored(message("c1"))
+				want := time.Duration(look)*time.Second + breath
+				if a := <-got; a.Counts.Total != 2 || a.after != want {
+					t.Errorf("answered %+v after %s, want %s", a.Counts, a.after, want)
+				}
+			})
+		})
+	}
 }
 
 // What changes by itself is told when it does, with no poll.
