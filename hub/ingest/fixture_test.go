@@ -43,7 +43,6 @@ type memory struct {
 	seen   map[messageKey]bool
 	// history has a line per changed reconciler, late ones marked.
 	history []string
-	tokens  []string
 	batches []string
 	loads   int
 }
@@ -128,7 +127,7 @@ func describe(batch []fold.Changes) string {
 	return b.String()
 }
 
-func (m *memory) Write(ctx context.Context, token string, batch []fold.Changes) error {
+func (m *memory) Write(ctx context.Context, batch []fold.Changes) error {
 	m.mu.Lock()
 	gate := m.gate
 	m.mu.Unlock()
@@ -141,7 +140,7 @@ func (m *memory) Write(ctx context.Context, token string, batch []fold.Changes) 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tokens, m.batches = append(m.tokens, token), append(m.batches, describe(batch))
+	m.batches = append(m.batches, describe(batch))
 	if err := m.check("write"); err != nil {
 		return err
 	}

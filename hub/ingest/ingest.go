@@ -5,7 +5,6 @@ package ingest
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,7 +23,7 @@ type Store interface {
 	Load(ctx context.Context, clusters []string) (map[string]*fold.State, error)
 	Positions(ctx context.Context, clusters []string) (map[string]fold.Position, error)
 	ReportSeen(ctx context.Context, cluster string, epoch, sequence uint64) (bool, error)
-	Write(ctx context.Context, token string, batch []fold.Changes) error
+	Write(ctx context.Context, batch []fold.Changes) error
 }
 
 // Options configure an Ingester.
@@ -354,15 +353,15 @@ func (in *Ingester) load(ctx context.Context, batch []*message) error {
 }
 
 // write stores the changes, again and again while ClickHouse is away: the rows
-// and the token are the same each time. It gives up when ctx ends, or when
+// are the same each time. It gives up when ctx ends, or when
 // ClickHouse refuses the rows themselves.
 func (in *Ingester) write(ctx context.Context, changes []fold.Changes) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	token, backoff := rand.Text(), minBackoff
+	backoff := minBackoff
 	for try := 1; ; try++ {
-		err := in.opts.Store.Write(ctx, token, changes)
+		err := in.opts.Store.Write(ctx, changes)
 		if err == nil {
 			return nil
 		}

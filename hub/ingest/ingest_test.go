@@ -75,11 +75,8 @@ func TestManyReportsAreOneBatch(t *testing.T) {
 			}
 		}
 		// 7 messages of weight 2 in batches of 9.
-		if n := len(r.store.tokens); n != 3 {
+		if n := len(r.store.batches); n != 3 {
 			t.Errorf("%d inserts, want 1 + 2: %q", n, r.store.batches)
-		}
-		if slices.Compact(slices.Sorted(slices.Values(r.store.tokens)))[0] == "" || len(slices.Compact(slices.Sorted(slices.Values(r.store.tokens)))) != 3 {
-			t.Errorf("batches share tokens: %q", r.store.tokens)
 		}
 	})
 }
@@ -290,9 +287,8 @@ func TestStoreComesBack(t *testing.T) {
 			t.Errorf("it waited %s between its tries", waited)
 		}
 		expectHistory(t, r, "c1 1/1 a", "c2 1/1 a")
-		tokens, batches := slices.Compact(r.store.tokens[:6]), slices.Compact(r.store.batches[:6])
-		if len(tokens) != 1 || len(batches) != 1 {
-			t.Errorf("six tries had %d tokens and %d different batches:\n%q", len(tokens), len(batches), batches)
+		if batches := slices.Compact(r.store.batches[:6]); len(batches) != 1 {
+			t.Errorf("six tries had %d different batches:\n%q", len(batches), batches)
 		}
 	})
 }
@@ -307,12 +303,12 @@ func TestStoreRefuses(t *testing.T) {
 			}
 			return nil
 		})
-		tried, loaded := len(r.store.tokens), r.store.loads
+		tried, loaded := len(r.store.batches), r.store.loads
 		_, err := r.ingester.Report(t.Context(), "c1", saying(1, 2, 2))
 		if code(t, err) != schema.CodeUnavailable || !errors.Is(err, errPermanent) {
 			t.Errorf("answered with %v", err)
 		}
-		if n := len(r.store.tokens) - tried; n != tries {
+		if n := len(r.store.batches) - tried; n != tries {
 			t.Errorf("it was tried %d times", n)
 		}
 		if p := r.ingester.states.position("c1"); p.Sequence != 1 {

@@ -15,24 +15,24 @@ import (
 // Write stores what a batch of messages changed: history and the record of the
 // messages first, then the current state of all of them as one part. The state
 // holds where each stream stands, so a batch that was cut off before it has not
-// come: its messages, sent again, are the next ones and give the same rows. The
-// token names the batch; a second Write of the same batch with the same token
-// stores nothing twice.
-func (s *Store) Write(ctx context.Context, token string, batch []fold.Changes) error {
+// come: its messages, sent again, are the next ones and give the same rows. A
+// second Write of the same batch stores the same rows under the same keys, and
+// FINAL sees them once.
+func (s *Store) Write(ctx context.Context, batch []fold.Changes) error {
 	first, both := errgroup.WithContext(ctx)
 	first.Go(func() error {
 		h := historyRows(batch)
-		return s.insert(both, tables.History, token, len(h), historyColumns(h))
+		return s.insert(both, tables.History, len(h), historyColumns(h))
 	})
 	first.Go(func() error {
 		r := reportRows(batch)
-		return s.insert(both, tables.Reports, token, len(r), reportColumns(r))
+		return s.insert(both, tables.Reports, len(r), reportColumns(r))
 	})
 	if err := first.Wait(); err != nil {
 		return err
 	}
 	c := currentRows(batch)
-	return s.insert(ctx, tables.Current, token, len(c), currentColumns(c))
+	return s.insert(ctx, tables.Current, len(c), currentColumns(c))
 }
 
 // ReportSeen says whether a message of the cluster is stored.

@@ -57,7 +57,7 @@ func (s *Store) Register(ctx context.Context, all []record.Registered) error {
 			return pick(c.Memberships, func(m *schema.Membership) string { return part(*m) })
 		}
 	}
-	return s.insert(ctx, tables.Clusters, "", len(all), columnsOf{
+	return s.insert(ctx, tables.Clusters, len(all), columnsOf{
 		"cluster":                  pick(all, func(c *record.Registered) string { return c.Name }),
 		"version":                  pick(all, func(c *record.Registered) uint64 { return c.Epoch<<1 | uint64(flag(c.Decommissioned)) }),
 		"epoch":                    pick(all, func(c *record.Registered) uint32 { return uint32(c.Epoch) }), //nolint:gosec // at most MaxEpoch
@@ -115,7 +115,7 @@ func (s *Store) Heartbeats(ctx context.Context) ([]record.Heartbeat, error) {
 
 // PutHeartbeats stores heartbeats.
 func (s *Store) PutHeartbeats(ctx context.Context, beats []record.Heartbeat) error {
-	return s.insert(ctx, tables.Heartbeats, "", len(beats), columnsOf{
+	return s.insert(ctx, tables.Heartbeats, len(beats), columnsOf{
 		"cluster":     pick(beats, func(h *record.Heartbeat) string { return h.Cluster }),
 		"epoch":       pick(beats, func(h *record.Heartbeat) uint32 { return uint32(h.Epoch) }), //nolint:gosec // at most MaxEpoch
 		"received_at": pick(beats, func(h *record.Heartbeat) int64 { return stored(h.ReceivedAt) }),

@@ -13,9 +13,11 @@ import (
 // a slice with one item per row. Columns that are left out get their default.
 type columnsOf map[string]any
 
-// insert writes rows as one block, which ClickHouse stores whole or not at
-// all. The token makes a second try of the same rows do nothing; "" is none.
-func (s *Store) insert(ctx context.Context, table, token string, rows int, values columnsOf) error {
+// insert writes rows as one block, which ClickHouse stores whole or not at all.
+// No deduplication token goes with it: a MergeTree notes a token before it
+// commits the part, so that a kill in between loses the rows of whoever tries
+// again. Every table's key makes a second try harmless instead.
+func (s *Store) insert(ctx context.Context, table string, rows int, values columnsOf) error {
 	if rows == 0 {
 		return nil
 	}
@@ -37,9 +39,6 @@ func (s *Store) insert(ctx context.Context, table, token string, rows int, value
 	}
 	// Servers may gather inserts by themselves; ours are gathered already.
 	settings := clickhouse.Settings{"async_insert": 0}
-	if token != "" {
-		settings["insert_deduplication_token"] = token
-	}
 	if s.target.Cluster != "" {
 		settings["distributed_foreground_insert"] = 1 // acknowledged is stored, not queued for a shard
 	}

@@ -218,7 +218,7 @@ func (s *Store) Progress(ctx context.Context, e schema.Endpoint, commit, policy 
 
 // PutProgress keeps what a gate needs for the next question.
 func (s *Store) PutProgress(ctx context.Context, e schema.Endpoint, commit, policy string, p compliance.Progress, now time.Time) error {
-	return s.insert(ctx, "gates", "", 1, columnsOf{
+	return s.insert(ctx, "gates", 1, columnsOf{
 		"repo": []string{e.Repo}, "ref": []string{e.Ref}, "path": []string{e.Path}, "commit": []string{commit}, "policy": []string{policy},
 		"first_asked": []int64{stored(p.FirstAsked)}, "highest": []uint64{uint64(p.Highest)}, //nolint:gosec // a number of subscribers
 		"rose_at": []int64{stored(p.RoseAt)}, "touched_at": []int64{stored(now)},

@@ -205,7 +205,7 @@ func TestLandingRuns(t *testing.T) {
 			for i, r := range tc.says {
 				batch = append(batch, state.Apply("c1", delta(uint64(i)+1, r), start.Add(time.Duration(i)*time.Minute)))
 			}
-			if err := s.Write(t.Context(), "", batch); err != nil {
+			if err := s.Write(t.Context(), batch); err != nil {
 				t.Fatal(err)
 			}
 			runs := land(t, s, asked, commitA).Subscribers[0].Sources[0].Runs
@@ -264,7 +264,7 @@ func TestLandingTroubles(t *testing.T) {
 	r.UnlistedKinds = []string{"HelmRelease"}
 	child := owned(reconciler("child", "x", commitA, schema.StatusFailure), "root")
 	child.Sources[0].URL = "https://git.example/org/other"
-	if err := s.Write(t.Context(), "", []fold.Changes{
+	if err := s.Write(t.Context(), []fold.Changes{
 		fold.NewState().Apply("c1", r, start),
 		fold.NewState().Apply("c2", delta(1, reconciler("root", "drone", commitA, schema.StatusSuccess), child), start),
 		fold.NewState().Apply("c3", delta(1, child), start), // in trouble, and none of ours
@@ -289,7 +289,7 @@ func TestLandingAging(t *testing.T) {
 	for i, reason := range []string{"ArtifactFailed", "Progressing", "ArtifactFailed"} {
 		r := reconciler("a", "drone", commitA, schema.StatusInProgress)
 		r.Reason = reason
-		if err := s.Write(t.Context(), "", []fold.Changes{state.Apply("c1", delta(uint64(i)+1, r), start.Add(time.Duration(i)*time.Minute))}); err != nil {
+		if err := s.Write(t.Context(), []fold.Changes{state.Apply("c1", delta(uint64(i)+1, r), start.Add(time.Duration(i)*time.Minute))}); err != nil {
 			t.Fatal(err)
 		}
 		want := start

@@ -44,7 +44,7 @@ func TestMigrateTwiceKeepsWhatIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := fold.NewState()
-	if err := s.Write(t.Context(), "t", []fold.Changes{state.Apply("c1", delta(1, reconciler("a", "a", commitA, schema.StatusSuccess)), start)}); err != nil {
+	if err := s.Write(t.Context(), []fold.Changes{state.Apply("c1", delta(1, reconciler("a", "a", commitA, schema.StatusSuccess)), start)}); err != nil {
 		t.Fatal(err)
 	}
 	again := dial(t, url, 0)
@@ -84,7 +84,7 @@ func TestMigrateAtOnce(t *testing.T) {
 	}
 	state := fold.NewState()
 	for i, s := range stores {
-		if err := s.Write(t.Context(), "", []fold.Changes{state.Apply("c1", delta(uint64(i)+1, reconciler("a", "a", commitA, schema.StatusSuccess)), start)}); err != nil {
+		if err := s.Write(t.Context(), []fold.Changes{state.Apply("c1", delta(uint64(i)+1, reconciler("a", "a", commitA, schema.StatusSuccess)), start)}); err != nil {
 			t.Errorf("hub %d cannot write: %v", i, err)
 		}
 	}

@@ -46,7 +46,7 @@ func TestOddNamesSurvive(t *testing.T) {
 		clusters = append(clusters, name)
 		batch = append(batch, states[name].Apply(name, report, start))
 	}
-	if err := s.Write(ctx, "t'?\\", batch); err != nil {
+	if err := s.Write(ctx, batch); err != nil {
 		t.Fatal(err)
 	}
 	loaded, err := s.Load(ctx, clusters)

@@ -135,7 +135,7 @@ func TestRestartsChangeNothing(t *testing.T) {
 			if d := cmp.Diff(changed(want), changed(got)); d != "" {
 				t.Errorf("changes (-lasting +restarted):\n%s", d)
 			}
-			if err := s.Write(ctx, "", []fold.Changes{got}); err != nil {
+			if err := s.Write(ctx, []fold.Changes{got}); err != nil {
 				t.Fatal(err)
 			}
 			if t.Failed() {

@@ -34,7 +34,7 @@ func write(t *testing.T, s *Store, clusters map[string][]schema.Reconciler) {
 	for name, list := range clusters {
 		batch = append(batch, fold.NewState().Apply(name, delta(1, list...), start))
 	}
-	if err := s.Write(t.Context(), "", batch); err != nil {
+	if err := s.Write(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -168,7 +168,7 @@ func TestPositions(t *testing.T) {
 	state := fold.NewState()
 	r := delta(9, reconciler("a", "a", commitA, schema.StatusSuccess))
 	r.Epoch, r.UnlistedKinds, r.Agent.Version = 3, []string{"HelmRelease"}, "1.2"
-	if err := s.Write(ctx, "", []fold.Changes{state.Apply("c1", r, start)}); err != nil {
+	if err := s.Write(ctx, []fold.Changes{state.Apply("c1", r, start)}); err != nil {
 		t.Fatal(err)
 	}
 	for _, asked := range [][]string{nil, {"c1", "never"}} {
@@ -195,7 +195,7 @@ func TestCancelledQuestions(t *testing.T) {
 	if _, err := s.Load(ctx, []string{"c1"}); err == nil {
 		t.Error("a question that nobody waits for was answered")
 	}
-	if err := s.Write(ctx, "t", []fold.Changes{fold.NewState().Apply("c1", delta(1), start)}); err == nil {
+	if err := s.Write(ctx, []fold.Changes{fold.NewState().Apply("c1", delta(1), start)}); err == nil {
 		t.Error("a write that was given up reports success")
 	}
 }

@@ -60,10 +60,10 @@ func TestWriteAndLookUp(t *testing.T) {
 	child.Owner = &schema.ObjectRef{Kind: "Kustomization", Namespace: "flux-system", Name: "root"}
 	child.Sources[0].URL = "https://git.example/org/other"
 	batch := []fold.Changes{state.Apply("c1", delta(1, reconciler("root", "./drone/", commitA, schema.StatusSuccess), child), start)}
-	if err := s.Write(ctx, "t1", batch); err != nil {
+	if err := s.Write(ctx, batch); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Write(ctx, "t1", batch); err != nil { // the same batch again
+	if err := s.Write(ctx, batch); err != nil { // the same batch again
 		t.Fatal(err)
 	}
 	l, err := s.Landing(ctx, schema.Endpoint{Repo: "git.example/org/apps", Ref: "dev", Path: "drone"}, commitA)
@@ -82,7 +82,7 @@ func TestWriteAndLookUp(t *testing.T) {
 		t.Errorf("the failing child is not known: %+v", b)
 	}
 	var n uint64
-	if err := s.query(ctx, "test", "SELECT count() FROM {db}.history", scanInto(&n)); err != nil || n != 2 {
+	if err := s.query(ctx, "test", "SELECT count() FROM {db}.history FINAL", scanInto(&n)); err != nil || n != 2 {
 		t.Errorf("history has %d rows, want 2 (%v)", n, err)
 	}
 	if err := s.query(ctx, "test", "SELECT max(c) FROM (SELECT count() AS c FROM {db}.current FINAL GROUP BY row, repo, ref, path, cluster, kind, namespace, name)", scanInto(&n)); err != nil || n != 1 {
@@ -114,7 +114,7 @@ func TestMovesLeaveNoGhost(t *testing.T) {
 	at := func(sequence uint64, path, ref string) {
 		r := reconciler("app", path, commitB, schema.StatusSuccess)
 		r.Sources[0].Ref = ref
-		if err := s.Write(ctx, "", []fold.Changes{state.Apply("c1", delta(sequence, r), start)}); err != nil {
+		if err := s.Write(ctx, []fold.Changes{state.Apply("c1", delta(sequence, r), start)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestMovesLeaveNoGhost(t *testing.T) {
 	at(3, "b", "prod")
 	expect("moved ref", 0, 0, 1)
 	gone := &schema.Report{Epoch: 1, Sequence: 4, Mode: schema.ModeDelta, ObservedAt: start, Removed: []schema.ObjectRef{{Kind: "Kustomization", Namespace: "flux-system", Name: "app"}}}
-	if err := s.Write(ctx, "", []fold.Changes{state.Apply("c1", gone, start)}); err != nil {
+	if err := s.Write(ctx, []fold.Changes{state.Apply("c1", gone, start)}); err != nil {
 		t.Fatal(err)
 	}
 	expect("gone", 0, 0, 0)
@@ -156,7 +156,7 @@ func TestLinksBetweenRootAndChild(t *testing.T) {
 	middle.Owner = &schema.ObjectRef{Kind: "Kustomization", Namespace: "flux-system", Name: "root"}
 	child.Owner = &schema.ObjectRef{Kind: "Kustomization", Namespace: "flux-system", Name: "middle"}
 	c := fold.NewState().Apply("c1", delta(1, root, middle, child), start)
-	if err := s.Write(t.Context(), "links", []fold.Changes{c}); err != nil {
+	if err := s.Write(t.Context(), []fold.Changes{c}); err != nil {
 		t.Fatal(err)
 	}
 	l, err := s.Landing(t.Context(), schema.Endpoint{Repo: "git.example/org/apps", Ref: "dev", Path: "root"}, commitA)

@@ -32,7 +32,7 @@ func (s *Store) Tokens(ctx context.Context) ([]record.Token, error) {
 
 // PutToken stores a token. A revoked one stays revoked.
 func (s *Store) PutToken(ctx context.Context, t record.Token) error {
-	return s.insert(ctx, tables.Tokens, "", 1, columnsOf{
+	return s.insert(ctx, tables.Tokens, 1, columnsOf{
 		"id": []string{t.ID}, "version": []uint64{uint64(flag(t.Revoked))}, "name": []string{t.Name}, "role": []string{string(t.Role)},
 		"cluster": []string{t.Cluster}, "hash": []string{string(t.Hash[:])}, "created_at": []int64{stored(t.CreatedAt)}, "revoked": []uint8{flag(t.Revoked)},
 	})

@@ -61,7 +61,7 @@ CREATE TABLE IF NOT EXISTS {{.Local "current"}}{{.OnCluster}}
 )
 ENGINE = {{.Engine "ReplacingMergeTree" "version, deleted"}}
 ORDER BY (row, repo, ref, path, cluster, kind, namespace, name)
-SETTINGS index_granularity = 2048, non_replicated_deduplication_window = 1000;
+SETTINGS index_granularity = 2048;
 
 {{.Distributed "current" "cityHash64(cluster)"}}
 
@@ -106,8 +106,7 @@ CREATE TABLE IF NOT EXISTS {{.Local "history"}}{{.OnCluster}}
 ENGINE = {{.Engine "ReplacingMergeTree" "received_at"}}
 PARTITION BY toYYYYMM(received_at)
 ORDER BY (repo, ref, path, cluster, kind, namespace, name, epoch, sequence)
-TTL toDateTime(received_at) + INTERVAL {{.HistoryDays}} DAY
-SETTINGS non_replicated_deduplication_window = 1000;
+TTL toDateTime(received_at) + INTERVAL {{.HistoryDays}} DAY;
 
 {{.Distributed "history" "cityHash64(cluster)"}}
 
@@ -126,8 +125,7 @@ CREATE TABLE IF NOT EXISTS {{.Local "reports"}}{{.OnCluster}}
 )
 ENGINE = {{.Engine "ReplacingMergeTree" "received_at"}}
 ORDER BY (cluster, epoch, sequence)
-TTL toDateTime(received_at) + INTERVAL 30 DAY
-SETTINGS non_replicated_deduplication_window = 1000;
+TTL toDateTime(received_at) + INTERVAL 30 DAY;
 
 {{.Distributed "reports" "cityHash64(cluster)"}}
 

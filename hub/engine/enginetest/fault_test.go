@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/landfall-hub/landfall/hub/engine"
@@ -170,14 +169,15 @@ func TestPlayParent(t *testing.T) {
 }
 
 // TestKillDuringInserts kills the engine while four writers insert. Each writer
-// sends a batch again, with its token, until it is acknowledged. In the end
-// every batch must be there once.
+// sends a batch again until it is acknowledged, as the hub does: under keys that
+// make a second time harmless. In the end every batch must be there, seen once.
+// With deduplication tokens instead of keys a batch is lost now and then: a
+// MergeTree notes the token before it commits the part.
 func TestKillDuringInserts(t *testing.T) {
 	const writers, batches, rows, kills = 4, 60, 1000, 4
 	e := enginetest.StartEngine(t)
 	conn := open(t, e.URL())
-	run(t, conn, `CREATE TABLE t (writer UInt32, batch UInt32, n UInt32) ENGINE = MergeTree ORDER BY (writer, batch, n)
-		SETTINGS non_replicated_deduplication_window = 1000`)
+	run(t, conn, `CREATE TABLE t (writer UInt32, batch UInt32, n UInt32) ENGINE = ReplacingMergeTree ORDER BY (writer, batch, n)`)
 
 	gate := newGate()
 	var group sync.WaitGroup
@@ -217,8 +217,8 @@ func TestKillDuringInserts(t *testing.T) {
 	}
 
 	var total, distinct, wrong uint64
-	scan(t, conn, "SELECT count(), uniqExact(writer, batch, n) FROM t", &total, &distinct)
-	scan(t, conn, fmt.Sprintf("SELECT count() FROM (SELECT writer, batch FROM t GROUP BY ALL HAVING count() != %d)", rows), &wrong)
+	scan(t, conn, "SELECT count(), uniqExact(writer, batch, n) FROM t FINAL", &total, &distinct)
+	scan(t, conn, fmt.Sprintf("SELECT count() FROM (SELECT writer, batch FROM t FINAL GROUP BY ALL HAVING count() != %d)", rows), &wrong)
 	if want := uint64(writers * batches * rows); total != want || distinct != want || wrong != 0 {
 		t.Errorf("%d rows, %d distinct, %d incomplete batches; want %d rows, each once", total, distinct, wrong, want)
 	}
@@ -226,9 +226,6 @@ func TestKillDuringInserts(t *testing.T) {
 }
 
 func sendUntilAcknowledged(ctx context.Context, conn driver.Conn, gate *gate, writer, batch, rows int) error {
-	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{
-		"insert_deduplication_token": fmt.Sprintf("%d-%d", writer, batch),
-	}))
 	for ctx.Err() == nil {
 		err := sendBatch(ctx, conn, writer, batch, rows)
 		if err == nil {

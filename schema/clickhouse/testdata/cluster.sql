@@ -48,7 +48,7 @@ CREATE TABLE IF NOT EXISTS current_local ON CLUSTER 'prod'
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}', version, deleted)
 ORDER BY (row, repo, ref, path, cluster, kind, namespace, name)
-SETTINGS index_granularity = 2048, non_replicated_deduplication_window = 1000;
+SETTINGS index_granularity = 2048;
 
 -- 0001_reports
 CREATE TABLE IF NOT EXISTS current ON CLUSTER 'prod' AS current_local
@@ -94,8 +94,7 @@ CREATE TABLE IF NOT EXISTS history_local ON CLUSTER 'prod'
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}', received_at)
 PARTITION BY toYYYYMM(received_at)
 ORDER BY (repo, ref, path, cluster, kind, namespace, name, epoch, sequence)
-TTL toDateTime(received_at) + INTERVAL 400 DAY
-SETTINGS non_replicated_deduplication_window = 1000;
+TTL toDateTime(received_at) + INTERVAL 400 DAY;
 
 -- 0001_reports
 CREATE TABLE IF NOT EXISTS history ON CLUSTER 'prod' AS history_local
@@ -116,8 +115,7 @@ CREATE TABLE IF NOT EXISTS reports_local ON CLUSTER 'prod'
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}', received_at)
 ORDER BY (cluster, epoch, sequence)
-TTL toDateTime(received_at) + INTERVAL 30 DAY
-SETTINGS non_replicated_deduplication_window = 1000;
+TTL toDateTime(received_at) + INTERVAL 30 DAY;
 
 -- 0001_reports
 CREATE TABLE IF NOT EXISTS reports ON CLUSTER 'prod' AS reports_local

@@ -48,7 +48,7 @@ CREATE TABLE IF NOT EXISTS current
 )
 ENGINE = ReplacingMergeTree(version, deleted)
 ORDER BY (row, repo, ref, path, cluster, kind, namespace, name)
-SETTINGS index_granularity = 2048, non_replicated_deduplication_window = 1000;
+SETTINGS index_granularity = 2048;
 
 -- 0001_reports
 CREATE TABLE IF NOT EXISTS history
@@ -90,8 +90,7 @@ CREATE TABLE IF NOT EXISTS history
 ENGINE = ReplacingMergeTree(received_at)
 PARTITION BY toYYYYMM(received_at)
 ORDER BY (repo, ref, path, cluster, kind, namespace, name, epoch, sequence)
-TTL toDateTime(received_at) + INTERVAL 30 DAY
-SETTINGS non_replicated_deduplication_window = 1000;
+TTL toDateTime(received_at) + INTERVAL 30 DAY;
 
 -- 0001_reports
 CREATE TABLE IF NOT EXISTS reports
@@ -108,8 +107,7 @@ CREATE TABLE IF NOT EXISTS reports
 )
 ENGINE = ReplacingMergeTree(received_at)
 ORDER BY (cluster, epoch, sequence)
-TTL toDateTime(received_at) + INTERVAL 30 DAY
-SETTINGS non_replicated_deduplication_window = 1000;
+TTL toDateTime(received_at) + INTERVAL 30 DAY;
 
 -- 0001_reports
 CREATE TABLE IF NOT EXISTS clusters
