@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,11 +29,15 @@ func (s *Store) Write(ctx context.Context, batch []fold.Changes) error {
 		r := reportRows(batch)
 		return s.insert(both, tables.Reports, len(r), reportColumns(r))
 	})
-	if err := first.Wait(); err != nil {
-		return err
+	c := currentRows(batch) // made ready meanwhile
+	current, err := s.prepareInsert(ctx, tables.Current, len(c), currentColumns(c))
+	if firstErr := first.Wait(); firstErr != nil || err != nil {
+		if current != nil {
+			current.discard()
+		}
+		return errors.Join(firstErr, err)
 	}
-	c := currentRows(batch)
-	return s.insert(ctx, tables.Current, len(c), currentColumns(c))
+	return current.send()
 }
 
 // ReportSeen says whether a message of the cluster is stored.

@@ -18,10 +18,28 @@ type columnsOf map[string]any
 // commits the part, so that a kill in between loses the rows of whoever tries
 // again. Every table's key makes a second try harmless instead.
 func (s *Store) insert(ctx context.Context, table string, rows int, values columnsOf) error {
-	if rows == 0 {
-		return nil
+	p, err := s.prepareInsert(ctx, table, rows, values)
+	if err != nil {
+		return err
 	}
-	defer s.metrics.time("insert_" + table)()
+	return p.send()
+}
+
+// pendingInsert is a block that is ready to be stored. It is sent or discarded.
+type pendingInsert struct {
+	s     *Store
+	table string
+	rows  int
+	// batch is nil where there are no rows.
+	batch driver.Batch
+}
+
+// prepareInsert is insert up to the point where ClickHouse is asked to store.
+func (s *Store) prepareInsert(ctx context.Context, table string, rows int, values columnsOf) (*pendingInsert, error) {
+	p := &pendingInsert{s: s, table: table, rows: rows}
+	if rows == 0 {
+		return p, nil
+	}
 	var columns []clickhouse.ColumnNameAndType
 	names := ""
 	for _, c := range s.columns[table] {
@@ -35,29 +53,44 @@ func (s *Store) insert(ctx context.Context, table string, rows int, values colum
 		names += "`" + c.Name + "`"
 	}
 	if len(columns) != len(values) {
-		return fmt.Errorf("inserting into %s: it has not all of the %d columns named", table, len(values))
+		return nil, fmt.Errorf("inserting into %s: it has not all of the %d columns named", table, len(values))
 	}
 	// Servers may gather inserts by themselves; ours are gathered already.
 	settings := clickhouse.Settings{"async_insert": 0}
-	if s.target.Cluster != "" {
-		settings["distributed_foreground_insert"] = 1 // acknowledged is stored, not queued for a shard
-	}
 	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(settings), clickhouse.WithColumnNamesAndTypes(columns))
 	batch, err := s.conn.PrepareBatch(ctx, s.sql("INSERT INTO {db}."+table+" ("+names+")"))
 	if err != nil {
-		return fmt.Errorf("inserting into %s: %w", table, err)
+		return nil, fmt.Errorf("inserting into %s: %w", table, err)
 	}
-	defer batch.Close() // Send says what went wrong
+	p.batch = batch
 	for i, c := range columns {
 		if err := appendColumn(batch.Column(i), values[c.Name]); err != nil {
-			return fmt.Errorf("inserting into %s: column %s: %w", table, c.Name, err)
+			p.discard()
+			return nil, fmt.Errorf("inserting into %s: column %s: %w", table, c.Name, err)
 		}
 	}
-	if err := batch.Send(); err != nil {
-		return fmt.Errorf("inserting %d rows into %s: %w", rows, table, err)
+	return p, nil
+}
+
+// send has ClickHouse store the block.
+func (p *pendingInsert) send() error {
+	if p.batch == nil {
+		return nil
 	}
-	s.metrics.rows.WithLabelValues(table).Add(float64(rows))
+	defer p.s.metrics.time("insert_" + p.table)()
+	defer p.discard()
+	if err := p.batch.Send(); err != nil {
+		return fmt.Errorf("inserting %d rows into %s: %w", p.rows, p.table, err)
+	}
+	p.s.metrics.rows.WithLabelValues(p.table).Add(float64(p.rows))
 	return nil
+}
+
+// discard lets go of the connection.
+func (p *pendingInsert) discard() {
+	if p.batch != nil {
+		_ = p.batch.Close() // what matters is what Send says
+	}
 }
 
 // pick makes a column of what each row has.

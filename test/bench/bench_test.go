@@ -55,9 +55,9 @@ func load(b *testing.B, size int) *measured {
 		f := fleet{clusters: size / 100, perCluster: 100}
 		s := startHub(b, dir)
 		l.register = float64(f.clusters) / f.register(b, s).Seconds()
-		l.facts = float64(f.size()) / f.report(b, s, 64).Seconds()
+		l.facts = float64(f.size()) / f.report(b, s, 256).Seconds()
 		l.now, l.most = s.memory(b)
-		l.rollout = float64(f.clusters) / each(b, f.clusters, 64, func(i int) error {
+		l.rollout = float64(f.clusters) / each(b, f.clusters, 256, func(i int) error {
 			return send(http.MethodPost, s.url+"/api/v1/clusters/"+clusterName(i)+"/reports", rolloutDelta(), http.StatusAccepted)
 		}).Seconds()
 		s.stop(b)

@@ -119,4 +119,4 @@ func bareEngine(b testing.TB, dir string) (url string, stop func()) {
 	return "http://" + engine.User + ":bench@" + p.Address() + "/landfall", func() { p.Stop(30 * time.Second) }
 }
 
-var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, MaxConnsPerHost: 64}}
+var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 256}}
