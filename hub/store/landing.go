@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -36,13 +38,83 @@ func (s *Store) subscribers(ctx context.Context, e schema.Endpoint, commit strin
 		within = ` AND (path = {path:String} OR startsWith(path, {below:String})
 			OR owner != '' AND NOT (status = 'success' AND applied_commit = {commit:String}))`
 	}
-	return s.query(ctx, "subscribers", `
-		SELECT cluster, kind, namespace, name, path, destination, status, reason, message, source_error,
-		       applied_commit, attempted_commit, if(attempted != '', attempted, applied), owner, aging_since, latch, nth
+	// Clusters of one rollout say the same: what they share travels once.
+	var groups []group
+	err := s.query(ctx, "subscribers", `
+		SELECT kind, namespace, name, path, status, reason, message, source_error, applied_commit, attempted_commit,
+		       if(attempted != '', attempted, applied) AS revision, owner, aging_since, nth,
+		       groupArray(cluster), groupArray(destination), groupArray(latch)
 		FROM {db}.current FINAL
 		WHERE row = 'subscription' AND repo = {repo:String} AND ref = {ref:String}`+within+`
-		ORDER BY path, cluster, kind, namespace, name`,
-		scanSubscriber(l, e), named("repo", e.Repo), named("ref", e.Ref), named("path", e.Path), named("below", below(e.Path)), named("commit", commit))
+		GROUP BY kind, namespace, name, path, status, reason, message, source_error, applied_commit, attempted_commit, revision, owner, aging_since, nth`,
+		func(r driver.Rows) error {
+			var g group
+			var status string
+			err := r.Scan(&g.sub.Ref.Kind, &g.sub.Ref.Namespace, &g.sub.Ref.Name, &g.src.Path, &status, &g.sub.Reason, &g.sub.Message, &g.sub.SourceError,
+				&g.src.Applied, &g.src.Attempted, &g.sub.Revision, &g.owner, &g.aging, &g.nth, &g.clusters, &g.destinations, &g.latches)
+			g.sub.Status = schema.Status(status)
+			groups = append(groups, g)
+			return err
+		}, named("repo", e.Repo), named("ref", e.Ref), named("path", e.Path), named("below", below(e.Path)), named("commit", commit))
+	if err != nil {
+		return err
+	}
+	return gather(l, e, groups)
+}
+
+// group is the subscriptions of several clusters that differ in nothing but
+// cluster, destination and latch.
+type group struct {
+	sub                             compliance.Subscriber
+	src                             compliance.Source
+	owner                           string
+	aging                           time.Time
+	nth                             uint8
+	clusters, destinations, latches []string
+}
+
+// gather makes subscribers of groups: several paths of one reconciler are
+// sources of one.
+func gather(l *record.Landing, e schema.Endpoint, groups []group) error {
+	n, paths := 0, map[string]struct{}{}
+	for i := range groups {
+		n += len(groups[i].clusters)
+		paths[groups[i].src.Path] = struct{}{}
+	}
+	// By path, so that the same rows always make the same subscribers.
+	slices.SortFunc(groups, func(a, b group) int { return cmp.Compare(a.src.Path, b.src.Path) })
+	l.Subscribers = make([]compliance.Subscriber, 0, n)
+	sources := make([]compliance.Source, n) // one allocation; each subscriber has its own place in it
+	index := map[objectKey]int{}
+	for i := range groups {
+		g := &groups[i]
+		asked := schema.PathWithin(e.Path, g.src.Path)
+		g.sub.AgingSince, g.sub.Asked = restored(g.aging), asked
+		if at := schema.ParseObjectRef(g.owner); !at.IsZero() {
+			g.sub.Owner = &at
+		}
+		for j, cluster := range g.clusters {
+			src := g.src
+			var err error
+			if src.Runs, err = runs(g.latches[j], int(g.nth)); err != nil {
+				return err
+			}
+			if len(paths) > 1 {
+				at := objectKey{cluster: cluster, ref: g.sub.Ref}
+				if known, ok := index[at]; ok {
+					merge(&l.Subscribers[known], src, asked, g.sub.Revision)
+					continue
+				}
+				index[at] = len(l.Subscribers)
+			}
+			sub := g.sub
+			sub.Reporter, sub.DestinationName = reporter(l, cluster), g.destinations[j]
+			sources[0] = src
+			sub.Sources, sources = sources[:1:1], sources[1:]
+			l.Subscribers = append(l.Subscribers, sub)
+		}
+	}
+	return nil
 }
 
 // below is what every path below p begins with.
@@ -51,48 +123,6 @@ func below(p string) string {
 		return ""
 	}
 	return p + "/"
-}
-
-// scanSubscriber gathers rows into subscribers: several paths of one
-// reconciler are sources of one.
-func scanSubscriber(l *record.Landing, e schema.Endpoint) func(driver.Rows) error {
-	type key struct {
-		cluster string
-		ref     schema.ObjectRef
-	}
-	index := map[key]int{}
-	return func(r driver.Rows) error {
-		var (
-			sub                           compliance.Subscriber
-			src                           compliance.Source
-			cluster, status, owner, latch string
-			aging                         time.Time
-			nth                           uint8
-		)
-		err := r.Scan(&cluster, &sub.Ref.Kind, &sub.Ref.Namespace, &sub.Ref.Name, &src.Path, &sub.DestinationName, &status, &sub.Reason,
-			&sub.Message, &sub.SourceError, &src.Applied, &src.Attempted, &sub.Revision, &owner, &aging, &latch, &nth)
-		if err != nil {
-			return err
-		}
-		if src.Runs, err = runs(latch, int(nth)); err != nil {
-			return err
-		}
-		asked := schema.PathWithin(e.Path, src.Path)
-		at := key{cluster: cluster, ref: sub.Ref}
-		if i, ok := index[at]; ok {
-			merge(&l.Subscribers[i], src, asked, sub.Revision)
-			return nil
-		}
-		sub.Reporter = reporter(l, cluster)
-		sub.Status, sub.AgingSince, sub.Asked = schema.Status(status), restored(aging), asked
-		sub.Sources = []compliance.Source{src}
-		if at := schema.ParseObjectRef(owner); !at.IsZero() {
-			sub.Owner = &at
-		}
-		index[at] = len(l.Subscribers)
-		l.Subscribers = append(l.Subscribers, sub)
-		return nil
-	}
 }
 
 // runs returns the runs of a reconciler's nth endpoint.
