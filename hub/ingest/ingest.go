@@ -33,7 +33,8 @@ type Options struct {
 	// Shared says that other hubs write to the same store: states that are kept
 	// in memory are compared with it before each batch.
 	Shared bool
-	// MaxEntries is how many reconcilers are kept in memory. Default 1,000,000.
+	// MaxEntries is how many reconcilers are kept in memory, about 1 KiB each.
+	// Default 500,000.
 	MaxEntries int
 	// MaxBatch is how many reconcilers one insert holds, roughly; MaxQueue is
 	// how many may wait. Defaults 50,000 and 500,000.
@@ -55,7 +56,7 @@ func (o *Options) validate() error {
 		return errors.New("an ingester needs a store, a fleet, a clock and a logger")
 	}
 	if o.MaxEntries == 0 {
-		o.MaxEntries = 1_000_000
+		o.MaxEntries = 500_000
 	}
 	if o.MaxBatch == 0 {
 		o.MaxBatch = 50_000

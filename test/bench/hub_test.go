@@ -120,3 +120,27 @@ func bareEngine(b testing.TB, dir string) (url string, stop func()) {
 }
 
 var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 256}}
+
+// statement is how long ClickHouse took on average for a family of statements,
+// decoding included, in milliseconds, by the hub's own metrics.
+func (s *service) statement(b testing.TB, family string) float64 {
+	b.Helper()
+	resp, err := client.Get(s.url + "/metrics")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer resp.Body.Close()
+	sum, count := 0.0, 0.0
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		for name, into := range map[string]*float64{"sum": &sum, "count": &count} {
+			if rest, ok := strings.CutPrefix(lines.Text(), "landfall_store_statement_duration_seconds_"+name+`{family="`+family+`"} `); ok {
+				*into, _ = strconv.ParseFloat(rest, 64) // zero then
+			}
+		}
+	}
+	if count == 0 {
+		return 0
+	}
+	return sum / count * 1000
+}
