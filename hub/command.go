@@ -122,7 +122,7 @@ func notes(c Config) []string {
 
 // load reads the settings; ok is false where the program is to end with code.
 func (p Program) load(command string, args []string) (config Config, code int, ok bool) {
-	config, err := loadConfig("landfall-hub "+command, args, p.Env, io.Discard)
+	config, err := loadConfig("landfall-hub "+command, args, p.Env)
 	switch {
 	case err == nil:
 		return config, exitDone, true

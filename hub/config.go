@@ -1,20 +1,15 @@
 package hub
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net"
-	"os"
-	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/landfall-hub/landfall/hub/compliance"
 	"github.com/landfall-hub/landfall/hub/store"
+	"github.com/landfall-hub/landfall/internal/settings"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -126,91 +121,8 @@ func (c *Config) flags(set *flag.FlagSet) {
 }
 
 // loadConfig reads the settings that args, env and the file they name give.
-// The error is errUsage-like for bad flags and names file and line for a bad file.
-func loadConfig(name string, args []string, env func(string) string, stderr io.Writer) (Config, error) {
-	config := DefaultConfig()
-	path := ""
-	newSet := func(out io.Writer) *flag.FlagSet {
-		set := flag.NewFlagSet(name, flag.ContinueOnError)
-		set.SetOutput(out)
-		set.StringVar(&path, "config", path, "settings file (YAML)")
-		config.flags(set)
-		return set
-	}
-	// Once to find the file, then again on top of what it says.
-	if err := parseFlags(newSet(stderr), args, env); err != nil {
-		return config, err
-	}
-	if path == "" {
-		return config, config.validate()
-	}
-	config = DefaultConfig()
-	if err := config.readFile(path); err != nil {
-		return config, err
-	}
-	if err := parseFlags(newSet(io.Discard), args, env); err != nil {
-		return config, err
-	}
-	if err := config.validate(); err != nil {
-		return config, fmt.Errorf("%s: %w", path, err)
-	}
-	return config, nil
-}
-
-// parseFlags reads flags, then the environment for those that were not given.
-func parseFlags(set *flag.FlagSet, args []string, env func(string) string) error {
-	if err := set.Parse(args); err != nil {
-		return err
-	}
-	if set.NArg() > 0 {
-		return fmt.Errorf("%q is no flag; see --help", set.Arg(0))
-	}
-	given := map[string]bool{}
-	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	var errs []error
-	set.VisitAll(func(f *flag.Flag) {
-		name := "LANDFALL_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		if value := env(name); value != "" && !given[f.Name] {
-			if err := set.Set(f.Name, value); err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", name, err))
-			}
-		}
-	})
-	return errors.Join(errs...)
-}
-
-func (c *Config) readFile(path string) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("reading the settings: %w", err)
-	}
-	d := yaml.NewDecoder(bytes.NewReader(text))
-	d.KnownFields(true)
-	if err := d.Decode(c); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: %s", path, explainYAML(err))
-	}
-	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: it holds more than one document", path)
-	}
-	return nil
-}
-
-// explainYAML words the decoder's complaints for people: each begins with
-// "line N:".
-func explainYAML(err error) string {
-	typed, ok := errors.AsType[*yaml.TypeError](err)
-	if !ok {
-		return strings.TrimPrefix(err.Error(), "yaml: ")
-	}
-	lines := make([]string, len(typed.Errors))
-	for i, text := range typed.Errors {
-		if before, after, ok := strings.Cut(text, ": field "); ok {
-			key, _, _ := strings.Cut(after, " not found in type ")
-			text = fmt.Sprintf("%s: unknown key %q", before, key)
-		}
-		lines[i] = text
-	}
-	return strings.Join(lines, "; ")
+func loadConfig(name string, args []string, env func(string) string) (Config, error) {
+	return settings.Settings[Config]{Default: DefaultConfig, Flags: (*Config).flags, Validate: (*Config).validate}.Load(name, args, env)
 }
 
 func (c *Config) validate() error {

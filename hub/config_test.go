@@ -13,7 +13,7 @@ import (
 	"github.com/landfall-hub/landfall/schema"
 )
 
-func settings(t *testing.T, text string) string {
+func settingsFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hub.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -60,14 +60,14 @@ func TestPrecedence(t *testing.T) {
 					env[k] = v
 				}
 				if tc.file != "" {
-					path := settings(t, tc.file)
+					path := settingsFile(t, tc.file)
 					if byEnv {
 						env["LANDFALL_CONFIG"] = path
 					} else {
 						args = append(args, "--config", path)
 					}
 				}
-				c, err := loadConfig("test", args, environment(env), os.Stderr)
+				c, err := loadConfig("test", args, environment(env))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -81,7 +81,7 @@ func TestPrecedence(t *testing.T) {
 }
 
 func TestWholeFile(t *testing.T) {
-	c, err := loadConfig("test", []string{"--config", settings(t, `
+	c, err := loadConfig("test", []string{"--config", settingsFile(t, `
 listen: "[::1]:9000"
 data_dir: /var/lib/landfall
 clickhouse: {url: "", cluster: "", listen: "127.0.0.1:8123", reader_password_file: /run/secrets/reader}
@@ -101,7 +101,7 @@ control_planes:
     environments: {dev: dev, stage: stage}
     config_repos: [{url: https://git.example/org/configs, environments: {stage: stage-configs}}]
     publish: push
-`)}, environment(nil), os.Stderr)
+`)}, environment(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,10 +156,10 @@ func TestBadSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path, args := "", tc.args
 			if tc.file != "" {
-				path = settings(t, tc.file)
+				path = settingsFile(t, tc.file)
 				args = append(args, "--config", path)
 			}
-			_, err := loadConfig("test", args, environment(tc.env), new(bytes.Buffer))
+			_, err := loadConfig("test", args, environment(tc.env))
 			if err == nil {
 				t.Fatalf("%s No error.", tc.reason)
 			}
@@ -188,8 +188,8 @@ func TestLoopback(t *testing.T) {
 }
 
 func TestCommands(t *testing.T) {
-	bad := settings(t, "nonsense: 1\n")
-	good := settings(t, "clickhouse: {url: 'clickhouse://u:s3cr3t@host:9000/db?password=s3cr3t'}\nrepositories: [{url: 'https://git.example/a/b'}]\n")
+	bad := settingsFile(t, "nonsense: 1\n")
+	good := settingsFile(t, "clickhouse: {url: 'clickhouse://u:s3cr3t@host:9000/db?password=s3cr3t'}\nrepositories: [{url: 'https://git.example/a/b'}]\n")
 	cases := map[string]struct {
 		reason         string
 		args           []string

@@ -23,6 +23,7 @@ import (
 	"github.com/landfall-hub/landfall/hub/gate"
 	"github.com/landfall-hub/landfall/hub/ingest"
 	"github.com/landfall-hub/landfall/hub/store"
+	"github.com/landfall-hub/landfall/internal/lifecycle"
 )
 
 // Options configure a Hub.
@@ -118,6 +119,13 @@ func (h *Hub) Address() string { return h.listener.Addr().String() }
 // URL is the API's base URL.
 func (h *Hub) URL() string { return "http://" + h.Address() }
 
+// How long each part may take to stop.
+const (
+	engineGrace = 30 * time.Second
+	httpGrace   = 15 * time.Second
+	workerGrace = 15 * time.Second
+)
+
 // parts are what the hub is made of once it has a store.
 type parts struct {
 	store    *store.Store
@@ -130,15 +138,15 @@ type parts struct {
 // Run serves until ctx ends. The first part that fails stops all the others;
 // what is acknowledged is stored by then.
 func (h *Hub) Run(ctx context.Context) error {
-	l := newLifecycle(ctx, h.opts.Log)
-	defer l.stop()
+	l := lifecycle.New(ctx, h.opts.Log)
+	defer l.Stop()
 	if h.engine != nil {
-		l.start("engine", engineGrace, h.engine.Run)
+		l.Start("engine", engineGrace, h.engine.Run)
 	}
-	l.start("http", httpGrace, func(ctx context.Context) error { return h.server.run(ctx, h.listener) })
-	p, err := h.assemble(l.ctx)
+	l.Start("http", httpGrace, func(ctx context.Context) error { return h.server.run(ctx, h.listener) })
+	p, err := h.assemble(l.Context())
 	if err != nil {
-		if stopped := l.failed(); stopped != nil {
+		if stopped := l.Failed(); stopped != nil {
 			return stopped
 		}
 		if ctx.Err() != nil {
@@ -147,19 +155,19 @@ func (h *Hub) Run(ctx context.Context) error {
 		return err
 	}
 	// After the engine has started and before all that uses it: closed in between.
-	l.startBefore("http", "store", workerGrace, func(ctx context.Context) error {
+	l.StartBefore("http", "store", workerGrace, func(ctx context.Context) error {
 		<-ctx.Done()
 		return p.store.Close()
 	})
-	l.startBefore("http", "tokens", workerGrace, p.tokens.Run)
-	l.startBefore("http", "fleet", workerGrace, p.fleet.Run)
-	l.startBefore("http", "ingest", workerGrace, p.ingester.Run)
+	l.StartBefore("http", "tokens", workerGrace, p.tokens.Run)
+	l.StartBefore("http", "fleet", workerGrace, p.fleet.Run)
+	l.StartBefore("http", "ingest", workerGrace, p.ingester.Run)
 	h.server.use(p.api.Handler())
 	h.opts.Log.Info("ready", "url", h.URL(), "version", h.opts.Version)
 	if address := h.ReaderAddress(); address != "" {
 		h.opts.Log.Info("readers from outside are served", "address", address, "user", engine.ReaderUser)
 	}
-	return l.wait()
+	return l.Wait()
 }
 
 // assemble waits for ClickHouse, brings its schema up to date and builds what

@@ -3,13 +3,12 @@ package hub
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
-	"time"
 
+	"github.com/landfall-hub/landfall/internal/httpserver"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -44,40 +43,8 @@ func starting(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// drain is how long requests may go on after the hub was told to stop; long
-// polls and streams end then.
-const drain = 2 * time.Second
-
+// run serves until ctx ends.
 func (s *server) run(ctx context.Context, listener net.Listener) error {
-	requests, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	srv := &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.handler.Load()).ServeHTTP(w, r) }),
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       2 * time.Minute,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		BaseContext:       func(net.Listener) context.Context { return requests },
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(listener) }()
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-	}
-	calm, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
-	defer cancel()
-	err := srv.Shutdown(calm)
-	if errors.Is(err, context.DeadlineExceeded) {
-		end()
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
-		defer cancel()
-		if err = srv.Shutdown(last); err != nil {
-			err = srv.Close()
-		}
-	}
-	<-served //nolint:errcheck // http.ErrServerClosed, after Shutdown
-	return err
+	current := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.handler.Load()).ServeHTTP(w, r) })
+	return httpserver.Serve(ctx, listener, current, s.log)
 }

@@ -47,7 +47,7 @@ var (
 // wiring is what the root packages agent and hub may take beside their own
 // parts: every internal package but internal/chdb.
 var wiring = []string{
-	"internal/forge", "internal/gitrepo", "internal/httpserver", "internal/hubclient", "internal/lease",
+	"internal/forge", "internal/gitrepo", "internal/httpserver", "internal/hubclient", "internal/lease", "internal/lifecycle", "internal/settings",
 }
 
 // rows is the table of the design, "what each folder may import", as data. It
@@ -90,6 +90,8 @@ var rows = []row{
 		why: "libchdb behind ClickHouse's HTTP interface and nothing else; purego makes a dynamic binary, so it stays here",
 	},
 	{folder: "internal/httpserver", why: "one named job; listeners and shutdown need no library"},
+	{folder: "internal/lifecycle", why: "one named job: hub and agent start and stop their parts the same way"},
+	{folder: "internal/settings", imports: []string{yaml}, why: "one named job: hub and agent read file, environment and flags the same way"},
 	{
 		folder: "internal/gitrepo", imports: []string{"github.com/go-git/go-git/v5"},
 		why: "one named job, one library: Git is spoken here only",
@@ -110,8 +112,9 @@ var rows = []row{
 	},
 
 	{
-		folder: "agent", imports: append([]string{"agent/..."}, wiring...),
-		why: "the agent reports facts; it knows neither hub nor scheduler nor dashboards, only the schema they share",
+		folder: "agent", imports: append([]string{"agent/...", "k8s.io/client-go", "k8s.io/apimachinery", "k8s.io/klog/v2"}, wiring...),
+		why: "the agent reports facts; it knows neither hub nor scheduler nor dashboards, only the schema they share; " +
+			"client-go is for the address of the API server, not for objects",
 	},
 	{
 		folder: "agent/watch", imports: []string{"k8s.io/client-go", "k8s.io/apimachinery", "k8s.io/api"},
@@ -133,9 +136,9 @@ var rows = []row{
 	{folder: "agent/outbox", imports: []string{"internal/hubclient"}, why: "what waits to be sent knows only the wire"},
 
 	{
-		folder: "hub", imports: append([]string{"hub/...", "scheduler", yaml}, wiring...),
+		folder: "hub", imports: append([]string{"hub/...", "scheduler"}, wiring...),
 		tests: []string{clickhouse, compress},
-		why:   "wiring: the only place that knows all parts of the hub; YAML is its configuration",
+		why:   "wiring: the only place that knows all parts of the hub",
 	},
 	{
 		folder:  "hub/api",

@@ -1,4 +1,6 @@
-package hub
+// Package lifecycle runs the named parts of a service and stops them one by one,
+// the last one first, each within a time of its own.
+package lifecycle
 
 import (
 	"context"
@@ -8,17 +10,11 @@ import (
 	"time"
 )
 
-// How long each part may take to stop.
-const (
-	engineGrace = 30 * time.Second
-	httpGrace   = 15 * time.Second
-	workerGrace = 15 * time.Second
-)
-
-// lifecycle runs named parts and stops them one by one, the last one first.
-type lifecycle struct {
+// Lifecycle runs named parts and stops them one by one, the last one first. It
+// belongs to one goroutine.
+type Lifecycle struct {
 	log *slog.Logger
-	// ctx ends when the hub is to stop, whatever the reason.
+	// ctx ends when the service is to stop, whatever the reason.
 	ctx    context.Context //nolint:containedctx // it is the life itself that this type holds
 	cancel context.CancelCauseFunc
 	// parts are in the order of their start, that is, the reverse of their stop.
@@ -26,7 +22,7 @@ type lifecycle struct {
 }
 
 // errPart is why a part that was not to stop did. Everything else that ends the
-// hub, a signal among it, was wanted.
+// service, a signal among it, was wanted.
 type errPart struct {
 	name string
 	err  error
@@ -43,25 +39,31 @@ type part struct {
 	done  chan struct{}
 }
 
-func newLifecycle(ctx context.Context, log *slog.Logger) *lifecycle {
-	l := &lifecycle{log: log}
+// New returns a life without parts, which ends with ctx or with the first part
+// that ends without being told to.
+func New(ctx context.Context, log *slog.Logger) *Lifecycle {
+	l := &Lifecycle{log: log}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	return l
 }
 
-// start runs a part. Its context ends when it is its turn to stop, not before.
-func (l *lifecycle) start(name string, grace time.Duration, run func(context.Context) error) {
+// Context ends when the service is to stop, whatever the reason. It is for what
+// is done between the starts of parts; parts get contexts of their own.
+func (l *Lifecycle) Context() context.Context { return l.ctx }
+
+// Start runs a part. Its context ends when it is its turn to stop, not before.
+func (l *Lifecycle) Start(name string, grace time.Duration, run func(context.Context) error) {
 	l.parts = append(l.parts, l.launch(name, grace, run))
 }
 
-// startBefore is start for a part that is to stop after another, though it
+// StartBefore is Start for a part that is to stop after another, though it
 // starts later.
-func (l *lifecycle) startBefore(other, name string, grace time.Duration, run func(context.Context) error) {
+func (l *Lifecycle) StartBefore(other, name string, grace time.Duration, run func(context.Context) error) {
 	i := slices.IndexFunc(l.parts, func(p *part) bool { return p.name == other })
 	l.parts = slices.Insert(l.parts, max(i, 0), l.launch(name, grace, run))
 }
 
-func (l *lifecycle) launch(name string, grace time.Duration, run func(context.Context) error) *part {
+func (l *Lifecycle) launch(name string, grace time.Duration, run func(context.Context) error) *part {
 	ctx, stop := context.WithCancel(context.WithoutCancel(l.ctx))
 	p := &part{name: name, grace: grace, stop: stop, done: make(chan struct{})}
 	go func() {
@@ -81,23 +83,23 @@ func (l *lifecycle) launch(name string, grace time.Duration, run func(context.Co
 	return p
 }
 
-// failed returns the error of the part that failed, or nil.
-func (l *lifecycle) failed() error {
+// Failed returns the error of the part that failed, or nil.
+func (l *Lifecycle) Failed() error {
 	if failed, ok := errors.AsType[*errPart](context.Cause(l.ctx)); ok {
 		return failed
 	}
 	return nil
 }
 
-// wait blocks until the hub is to stop and returns the error of the part that
+// Wait blocks until the service is to stop and returns the error of the part that
 // failed, or nil.
-func (l *lifecycle) wait() error {
+func (l *Lifecycle) Wait() error {
 	<-l.ctx.Done()
-	return l.failed()
+	return l.Failed()
 }
 
-// stop ends the parts, each within its grace.
-func (l *lifecycle) stop() {
+// Stop ends the parts, each within its grace.
+func (l *Lifecycle) Stop() {
 	l.cancel(nil)
 	for _, p := range slices.Backward(l.parts) {
 		p.stop()

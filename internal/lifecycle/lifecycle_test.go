@@ -1,4 +1,4 @@
-package hub
+package lifecycle
 
 import (
 	"bytes"
@@ -45,9 +45,9 @@ func (d *diary) obeys(name string, while time.Duration) func(context.Context) er
 	}
 }
 
-func life(ctx context.Context) (*lifecycle, *bytes.Buffer) {
+func life(ctx context.Context) (*Lifecycle, *bytes.Buffer) {
 	var log bytes.Buffer
-	return newLifecycle(ctx, slog.New(slog.NewTextHandler(&log, nil))), &log
+	return New(ctx, slog.New(slog.NewTextHandler(&log, nil))), &log
 }
 
 // Each part stops when those after it have stopped, and not before.
@@ -56,23 +56,23 @@ func TestPartsStopOneByOne(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		l, log := life(ctx)
 		var d diary
-		l.start("engine", time.Minute, d.obeys("engine", time.Second))
-		l.start("http", time.Minute, d.obeys("http", 3*time.Second))
-		l.startBefore("http", "store", time.Minute, d.obeys("store", time.Second))
-		l.startBefore("http", "ingest", time.Minute, d.obeys("ingest", 2*time.Second))
+		l.Start("engine", time.Minute, d.obeys("engine", time.Second))
+		l.Start("http", time.Minute, d.obeys("http", 3*time.Second))
+		l.StartBefore("http", "store", time.Minute, d.obeys("store", time.Second))
+		l.StartBefore("http", "ingest", time.Minute, d.obeys("ingest", 2*time.Second))
 		synctest.Wait()
 		if got := d.read(); got != nil {
 			t.Errorf("before the end: %v", got)
 		}
 		cancel()
-		if err := l.wait(); err != nil {
+		if err := l.Wait(); err != nil {
 			t.Errorf("a wanted end is an error: %v", err)
 		}
 		synctest.Wait()
 		if got := d.read(); got != nil {
 			t.Errorf("a part saw the end before it was its turn: %v", got)
 		}
-		l.stop()
+		l.Stop()
 		want := []string{"http stops", "http stopped", "ingest stops", "ingest stopped", "store stops", "store stopped", "engine stops", "engine stopped"}
 		if diff := cmp.Diff(want, d.read()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -88,9 +88,9 @@ func TestStartBeforeNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _ := life(t.Context())
 		var d diary
-		l.start("a", time.Minute, d.obeys("a", 0))
-		l.startBefore("nobody", "b", time.Minute, d.obeys("b", 0))
-		l.stop()
+		l.Start("a", time.Minute, d.obeys("a", 0))
+		l.StartBefore("nobody", "b", time.Minute, d.obeys("b", 0))
+		l.Stop()
 		if diff := cmp.Diff([]string{"a stops", "a stopped", "b stops", "b stopped"}, d.read()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -104,7 +104,7 @@ func TestOnePartFails(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"Error":     {"An error ends the hub.", broken, "bad: broken"},
+		"Error":     {"An error ends the service.", broken, "bad: broken"},
 		"Nothing":   {"So does an end without a reason.", nil, "bad: it ended by itself"},
 		"Cancelled": {"A cancellation that nobody asked for is an error.", fmt.Errorf("asking: %w", context.Canceled), "bad: asking: context canceled"},
 		"Timeout":   {"So is a time-out.", context.DeadlineExceeded, "bad: context deadline exceeded"},
@@ -114,23 +114,23 @@ func TestOnePartFails(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, _ := life(t.Context())
 				var d diary
-				l.start("good", time.Minute, d.obeys("good", 0))
-				l.start("bad", time.Minute, func(context.Context) error {
+				l.Start("good", time.Minute, d.obeys("good", 0))
+				l.Start("bad", time.Minute, func(context.Context) error {
 					time.Sleep(time.Second)
 					return tc.err
 				})
-				if err := l.failed(); err != nil {
+				if err := l.Failed(); err != nil {
 					t.Errorf("before it failed: %v", err)
 				}
-				err := l.wait()
+				err := l.Wait()
 				if err == nil || err.Error() != tc.want || tc.err != nil && !errors.Is(err, tc.err) {
 					t.Errorf("%s The error is %v", tc.reason, err)
 				}
-				l.stop()
+				l.Stop()
 				if diff := cmp.Diff([]string{"good stops", "good stopped"}, d.read()); diff != "" {
 					t.Errorf("the others (-want +got):\n%s", diff)
 				}
-				if again := l.failed(); again == nil || again.Error() != tc.want {
+				if again := l.Failed(); again == nil || again.Error() != tc.want {
 					t.Errorf("after the stop the error is %v", again)
 				}
 			})
@@ -138,7 +138,7 @@ func TestOnePartFails(t *testing.T) {
 	}
 }
 
-// What ends the hub from outside is no failure, whatever it calls itself:
+// What ends the service from outside is no failure, whatever it calls itself:
 // signal.NotifyContext gives a cause of its own.
 func TestWantedEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -146,12 +146,12 @@ func TestWantedEnds(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			l, _ := life(ctx)
 			var d diary
-			l.start("a", time.Minute, d.obeys("a", 0))
+			l.Start("a", time.Minute, d.obeys("a", 0))
 			cancel(cause)
-			if err := l.wait(); err != nil {
+			if err := l.Wait(); err != nil {
 				t.Errorf("%v is reported as %v", cause, err)
 			}
-			l.stop()
+			l.Stop()
 		}
 	})
 }
@@ -161,11 +161,11 @@ func TestOnePartDoesNotStop(t *testing.T) {
 		l, log := life(t.Context())
 		var d diary
 		free := make(chan struct{})
-		l.start("first", 10*time.Second, d.obeys("first", 0))
-		l.start("deaf", 5*time.Second, func(context.Context) error { <-free; return nil })
-		l.start("loud", 5*time.Second, func(ctx context.Context) error { <-ctx.Done(); return errors.New("it hurts") })
+		l.Start("first", 10*time.Second, d.obeys("first", 0))
+		l.Start("deaf", 5*time.Second, func(context.Context) error { <-free; return nil })
+		l.Start("loud", 5*time.Second, func(ctx context.Context) error { <-ctx.Done(); return errors.New("it hurts") })
 		before := time.Now()
-		l.stop()
+		l.Stop()
 		if waited := time.Since(before); waited != 5*time.Second {
 			t.Errorf("stopping took %s", waited)
 		}
