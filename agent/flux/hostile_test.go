@@ -230,15 +230,21 @@ func FuzzKustomization(f *testing.F) {
 		if obj.Object == nil {
 			return
 		}
+		trimmedSource := sourceObj.DeepCopy()
 		source, err := ReadSource(sourceObj)
 		if err != nil && !errors.Is(err, object.ErrNotNamed) {
 			t.Fatalf("reading a source failed as %v", err)
+		}
+		Trim(trimmedSource)
+		if again, err := ReadSource(trimmedSource); again != source {
+			t.Fatalf("of the trimmed source: %v, %+v; of the whole one: %+v", err, again, source)
 		}
 		obj.Object["metadata"] = named(obj.Object["metadata"])
 		for kind, read := range map[string]func(*unstructured.Unstructured, Source) (schema.Reconciler, error){
 			KindKustomization: Kustomization, KindHelmRelease: HelmRelease,
 		} {
 			obj.Object["kind"] = kind
+			trimmed := obj.DeepCopy()
 			r, err := read(obj, source.In(source))
 			if err != nil {
 				t.Fatalf("%s that has a name: %v", kind, err)
@@ -249,7 +255,17 @@ func FuzzKustomization(f *testing.F) {
 			if r.Status == schema.StatusSuccess && !isGreen(obj) {
 				t.Fatalf("a false green: %v", obj.Object)
 			}
-			SourceRef(obj)
+			Trim(trimmed)
+			rest, err := read(trimmed, source.In(source))
+			if err != nil || digest(rest) != digest(r) {
+				t.Fatalf("of the trimmed %s: %v, %+v; of the whole one: %+v", kind, err, rest, r)
+			}
+			if a, b := SourceRef(trimmed), SourceRef(obj); a != b {
+				t.Fatalf("the source of the trimmed %s is %s, not %s", kind, a, b)
+			}
+			if !slices.Equal(Inventory(trimmed), Inventory(obj)) {
+				t.Fatalf("the trimmed %s has other children", kind)
+			}
 			for _, child := range Inventory(obj) {
 				if child == r.Ref() {
 					t.Fatal("it is a child of its own")
@@ -257,6 +273,14 @@ func FuzzKustomization(f *testing.F) {
 			}
 		}
 	})
+}
+
+// digest leaves out where something cannot be read: trimming moves places.
+func digest(r schema.Reconciler) schema.Digest {
+	if r.Reason == object.ReasonUnreadable {
+		r.Message = ""
+	}
+	return r.Digest()
 }
 
 // isGreen says in other words than the reader's when a success is one.
