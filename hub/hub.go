@@ -20,8 +20,10 @@ import (
 	"github.com/landfall-hub/landfall/hub/compliance"
 	"github.com/landfall-hub/landfall/hub/engine"
 	"github.com/landfall-hub/landfall/hub/fleet"
+	"github.com/landfall-hub/landfall/hub/fold"
 	"github.com/landfall-hub/landfall/hub/gate"
 	"github.com/landfall-hub/landfall/hub/ingest"
+	"github.com/landfall-hub/landfall/hub/landing"
 	"github.com/landfall-hub/landfall/hub/store"
 	"github.com/landfall-hub/landfall/internal/lifecycle"
 )
@@ -241,15 +243,25 @@ func (h *Hub) build(ctx context.Context, s *store.Store) (*parts, error) {
 	if err := p.fleet.Load(ctx); err != nil {
 		return nil, err
 	}
+	landings, err := landing.New(landing.Options{Store: s, Shared: shared, Registerer: h.registry})
+	if err != nil {
+		return nil, err
+	}
 	g, err = gate.New(gate.Options{
-		Store: s, Fleet: p.fleet, Rules: rules, Graph: func(string) compliance.Graph { return compliance.Equality{} },
+		Landings: landings, Store: s, Fleet: p.fleet, Rules: rules, Graph: func(string) compliance.Graph { return compliance.Equality{} },
 		Shared: shared, Now: h.opts.Now, Log: log, Registerer: h.registry,
 	})
 	if err != nil {
 		return nil, err
 	}
 	p.ingester, err = ingest.New(ingest.Options{
-		Store: s, Fleet: p.fleet, Shared: shared, Permanent: store.IsRejected, Stored: g.Stored, Now: h.opts.Now, Log: log, Registerer: h.registry,
+		Store: s, Fleet: p.fleet, Shared: shared, Permanent: store.IsRejected,
+		Storing: landings.Storing, Unsure: landings.Unsure,
+		Stored: func(batch []fold.Changes) {
+			landings.Stored(batch)
+			g.Stored(batch) // wakes those who look again
+		},
+		Now: h.opts.Now, Log: log, Registerer: h.registry,
 	})
 	if err != nil {
 		return nil, err

@@ -149,6 +149,15 @@ func (r *Reconciler) Ref() ObjectRef {
 	return ObjectRef{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
+// Destination returns the cluster that the reconciler deploys to: the reporting
+// one, unless it says another.
+func (r *Reconciler) Destination(reporter string) string {
+	if r.Cluster != "" {
+		return r.Cluster
+	}
+	return reporter
+}
+
 // ReportAnswer acknowledges a report: it is stored.
 type ReportAnswer struct {
 	CurrentEpoch uint64 `json:"current_epoch"`

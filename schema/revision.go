@@ -102,3 +102,14 @@ func (r *Reconciler) AppliedCommit(i int) string {
 // AttemptedCommit returns the Git commit that the reconciler last tried from
 // source i, or "".
 func (r *Reconciler) AttemptedCommit(i int) string { return r.commitAt(r.Attempted, i) }
+
+// Revision returns what is shown beside the reconciler for its ith source: the
+// revision that was attempted, else the applied one, as they were written.
+func (r *Reconciler) Revision(i int) string {
+	for _, revs := range [][]string{r.Attempted, r.Applied} {
+		if i < len(revs) && revs[i] != "" {
+			return revs[i]
+		}
+	}
+	return ""
+}

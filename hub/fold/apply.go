@@ -39,6 +39,14 @@ type Upsert struct {
 	Left []unique.Handle[schema.Endpoint]
 }
 
+// GateMessage is the message that a gate shows: none for a success.
+func (u *Upsert) GateMessage() string {
+	if u.Reconciler.Status == schema.StatusSuccess {
+		return ""
+	}
+	return u.Reconciler.Message
+}
+
 // Removal is a reconciler that is gone.
 type Removal struct {
 	Ref schema.ObjectRef

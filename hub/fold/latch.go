@@ -9,6 +9,7 @@ import (
 	"time"
 	"unique"
 
+	"github.com/landfall-hub/landfall/hub/compliance"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -39,6 +40,26 @@ type Run struct {
 	SuccessAt, SteadyAt time.Time
 	// Failed says that these revisions were seen to fail.
 	Failed bool
+}
+
+// AgesSince is since when the present trouble has been there; zero where
+// nothing ages now.
+func (l *Latch) AgesSince() time.Time {
+	if l.Aging {
+		return l.AgingSince
+	}
+	return time.Time{}
+}
+
+// RunsAt returns the runs as the reader of the nth endpoint sees them.
+func (l *Latch) RunsAt(nth int) []compliance.Run {
+	found := make([]compliance.Run, 0, len(l.Runs))
+	for _, r := range l.Runs {
+		if commits := r.Commits(); nth < len(commits) {
+			found = append(found, compliance.Run{Commit: commits[nth], SuccessAt: r.SuccessAt, SteadyAt: r.SteadyAt, Failed: r.Failed})
+		}
+	}
+	return found
 }
 
 const separator = "\x1f"

@@ -206,7 +206,7 @@ func inBubble(t *testing.T, shared bool, test func(*testing.T, *rig)) {
 func (r *rig) restart() {
 	r.t.Helper()
 	g, err := New(Options{
-		Store: r.store, Fleet: r.fleet, Rules: compliance.DefaultRules(), Graph: func(string) compliance.Graph { return compliance.Equality{} },
+		Landings: r.store, Store: r.store, Fleet: r.fleet, Rules: compliance.DefaultRules(), Graph: func(string) compliance.Graph { return compliance.Equality{} },
 		Shared: r.shared, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -21,9 +21,13 @@ import (
 	"github.com/landfall-hub/landfall/schema"
 )
 
-// Store looks up endpoints and keeps gates.
-type Store interface {
+// Landings looks up who reads an endpoint.
+type Landings interface {
 	Landing(ctx context.Context, e schema.Endpoint, commit string) (record.Landing, error)
+}
+
+// Store looks up near misses and keeps gates.
+type Store interface {
 	NearMisses(ctx context.Context, e schema.Endpoint) ([]schema.NearMiss, error)
 	Progress(ctx context.Context, e schema.Endpoint, commit, policy string) (compliance.Progress, error)
 	PutProgress(ctx context.Context, e schema.Endpoint, commit, policy string, p compliance.Progress, now time.Time) error
@@ -31,9 +35,10 @@ type Store interface {
 
 // Options configure a Gate.
 type Options struct {
-	Store Store
-	Fleet *fleet.Fleet
-	Rules compliance.Rules
+	Landings Landings
+	Store    Store
+	Fleet    *fleet.Fleet
+	Rules    compliance.Rules
 	// Graph returns the commit graph of a repository in canonical form.
 	Graph func(repo string) compliance.Graph
 	// Shared says that other hubs write to the same store: those who wait look
@@ -45,8 +50,8 @@ type Options struct {
 }
 
 func (o *Options) validate() error {
-	if o.Store == nil || o.Fleet == nil || o.Now == nil || o.Log == nil || o.Graph == nil {
-		return errors.New("a gate needs a store, a fleet, a graph, a clock and a logger")
+	if o.Landings == nil || o.Store == nil || o.Fleet == nil || o.Now == nil || o.Log == nil || o.Graph == nil {
+		return errors.New("a gate needs landings, a store, a fleet, a graph, a clock and a logger")
 	}
 	if o.Rules.SilentAfter < 1 || o.Rules.AgeAfter <= 0 {
 		return fmt.Errorf("silent after %d heartbeats, ageing after %s: both positive", o.Rules.SilentAfter, o.Rules.AgeAfter)
@@ -98,7 +103,7 @@ func (g *Gate) judge(ctx context.Context, q schema.Question) (compliance.Result,
 	gate := gateKey{endpoint: q.Endpoint, commit: q.ID, policy: string(policy)}
 	group, both := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		landing, err = g.opts.Store.Landing(both, q.Endpoint, q.ID)
+		landing, err = g.opts.Landings.Landing(both, q.Endpoint, q.ID)
 		return err
 	})
 	group.Go(func() (err error) {

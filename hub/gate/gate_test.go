@@ -179,12 +179,12 @@ func TestOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := Options{Store: newBoard(), Fleet: f, Now: time.Now, Log: log, Rules: compliance.DefaultRules(), Graph: func(string) compliance.Graph { return compliance.Equality{} }}
+	good := Options{Landings: newBoard(), Store: newBoard(), Fleet: f, Now: time.Now, Log: log, Rules: compliance.DefaultRules(), Graph: func(string) compliance.Graph { return compliance.Equality{} }}
 	if _, err := New(good); err != nil {
 		t.Fatal(err)
 	}
 	for name, spoil := range map[string]func(*Options){
-		"no store": func(o *Options) { o.Store = nil }, "no fleet": func(o *Options) { o.Fleet = nil }, "no clock": func(o *Options) { o.Now = nil },
+		"no landings": func(o *Options) { o.Landings = nil }, "no store": func(o *Options) { o.Store = nil }, "no fleet": func(o *Options) { o.Fleet = nil }, "no clock": func(o *Options) { o.Now = nil },
 		"no logger": func(o *Options) { o.Log = nil }, "no graph": func(o *Options) { o.Graph = nil },
 		"no silence": func(o *Options) { o.Rules.SilentAfter = 0 }, "no age": func(o *Options) { o.Rules.AgeAfter = 0 },
 	} {

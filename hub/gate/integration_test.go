@@ -9,6 +9,7 @@ import (
 	"github.com/landfall-hub/landfall/hub/engine/enginetest"
 	"github.com/landfall-hub/landfall/hub/fleet"
 	"github.com/landfall-hub/landfall/hub/fold"
+	"github.com/landfall-hub/landfall/hub/landing"
 	"github.com/landfall-hub/landfall/hub/store"
 	"github.com/landfall-hub/landfall/schema"
 )
@@ -29,6 +30,12 @@ func tree(name, owner, repo, folder, commit string, status schema.Status) schema
 // From reports to verdicts over ClickHouse: a root that says Ready passes only
 // when all below it is well, whatever stands between.
 func TestVerdictsOfTrees(t *testing.T) {
+	for name, shared := range map[string]bool{"FromMemory": false, "FromTheStore": true} {
+		t.Run(name, func(t *testing.T) { testVerdictsOfTrees(t, shared) })
+	}
+}
+
+func testVerdictsOfTrees(t *testing.T, shared bool) {
 	const ok, bad, busy = schema.StatusSuccess, schema.StatusFailure, schema.StatusInProgress
 	root := tree("root", "", "apps", "drone", commitA, ok)
 	cases := map[string]struct {
@@ -68,27 +75,33 @@ func TestVerdictsOfTrees(t *testing.T) {
 	if _, err := f.Register(t.Context(), "c1", schema.Registration{HeartbeatInterval: schema.Duration(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	g, err := New(Options{Store: s, Fleet: f, Rules: compliance.DefaultRules(), Graph: func(string) compliance.Graph { return compliance.Equality{} }, Now: time.Now, Log: log})
+	landings, err := landing.New(landing.Options{Store: s, Shared: shared})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := New(Options{Landings: landings, Store: s, Fleet: f, Rules: compliance.DefaultRules(), Graph: func(string) compliance.Graph { return compliance.Equality{} }, Now: time.Now, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	state, sequence := fold.NewState(), uint64(0)
+	report := func(is []schema.Reconciler) {
+		sequence++
+		r := &schema.Report{Epoch: 1, Sequence: sequence, Mode: schema.ModeSnapshot, Kinds: []string{"Kustomization"}, ObservedAt: time.Now(), Reconcilers: is}
+		batch := []fold.Changes{state.Apply("c1", r, time.Now())}
+		landings.Storing()
+		if err := s.Write(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+		landings.Stored(batch)
+	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			sequence++
-			report := &schema.Report{Epoch: 1, Sequence: sequence, Mode: schema.ModeSnapshot, Kinds: []string{"Kustomization"}, ObservedAt: time.Now(), Reconcilers: tc.is}
-			if err := s.Write(t.Context(), []fold.Changes{state.Apply("c1", report, time.Now())}); err != nil {
-				t.Fatal(err)
-			}
+			report(tc.is)
 			v, err := g.Ask(t.Context(), question())
 			if err != nil || v.State != tc.want || v.Counts != tc.counts {
 				t.Errorf("%s %s with %+v (%v): %+v", tc.reason, v.State, v.Counts, err, v.Unfinished)
 			}
-			sequence++
-			emptied := &schema.Report{Epoch: 1, Sequence: sequence, Mode: schema.ModeSnapshot, Kinds: []string{"Kustomization"}, ObservedAt: time.Now()}
-			if err := s.Write(t.Context(), []fold.Changes{state.Apply("c1", emptied, time.Now())}); err != nil {
-				t.Fatal(err)
-			}
+			report(nil)
 			if v, err := g.Ask(t.Context(), question()); err != nil || v.Counts.Total != 0 {
 				t.Errorf("after they are gone: %+v, %v", v.Counts, err)
 			}

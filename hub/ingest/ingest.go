@@ -44,8 +44,12 @@ type Options struct {
 	AnswerWithin time.Duration
 	// Permanent says that an error of the store will be the same next time.
 	Permanent func(error) bool
-	// Stored is called after a batch is stored; it must not block.
+	// Storing is called before a batch is written; then either Stored, before
+	// its messages are answered, or Unsure, when nobody knows whether it is
+	// stored. None may block.
+	Storing    func()
 	Stored     func(batch []fold.Changes)
+	Unsure     func()
 	Now        func() time.Time
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
@@ -76,8 +80,14 @@ func (o *Options) validate() error {
 	if o.Permanent == nil {
 		o.Permanent = func(error) bool { return false }
 	}
+	if o.Storing == nil {
+		o.Storing = func() {}
+	}
 	if o.Stored == nil {
 		o.Stored = func([]fold.Changes) {}
+	}
+	if o.Unsure == nil {
+		o.Unsure = func() {}
 	}
 	return nil
 }
@@ -248,7 +258,10 @@ func (in *Ingester) process(ctx context.Context, batch []*message) {
 	in.metrics.batch.Observe(float64(len(batch)))
 	changes, folded, err := in.fold(ctx, batch)
 	if err == nil {
-		err = in.write(ctx, changes)
+		in.opts.Storing()
+		if err = in.write(ctx, changes); err != nil {
+			in.opts.Unsure()
+		}
 	}
 	if err != nil {
 		in.states.forget(batch)

@@ -136,7 +136,7 @@ func historyColumns(rows []historyRow) columnsOf {
 		"observed_at":      pick(rows, func(h *historyRow) int64 { return stored(h.observed) }),
 		"received_at":      pick(rows, func(h *historyRow) int64 { return stored(h.received) }),
 		"change":           pick(rows, func(h *historyRow) string { return h.change }),
-		"destination":      pick(rows, func(h *historyRow) string { return destination(h.cluster, h.r) }),
+		"destination":      pick(rows, func(h *historyRow) string { return h.r.Destination(h.cluster) }),
 		"status":           pick(rows, func(h *historyRow) string { return string(h.r.Status) }),
 		"reason":           pick(rows, func(h *historyRow) string { return h.r.Reason }),
 		"message":          pick(rows, func(h *historyRow) string { return h.r.Message }),
@@ -219,13 +219,6 @@ func mainSource(r *schema.Reconciler) int {
 		}
 	}
 	return 0
-}
-
-func destination(reporter string, r *schema.Reconciler) string {
-	if r.Cluster != "" {
-		return r.Cluster
-	}
-	return reporter
 }
 
 func owner(r *schema.Reconciler) string {

@@ -125,24 +125,18 @@ func (c *currentRow) destination() string {
 	if c.u == nil {
 		return ""
 	}
-	return destination(c.ch.Cluster, c.u.Reconciler)
+	return c.u.Reconciler.Destination(c.ch.Cluster)
 }
 
-// message is what people read; a gate shows it for what is not well.
+// message is what people read, or what a gate shows.
 func (c *currentRow) message() string {
-	r := c.reconciler()
-	if c.row == rowSubscription && r.Status == schema.StatusSuccess {
-		return ""
+	if c.row == rowSubscription && c.u != nil {
+		return c.u.GateMessage()
 	}
-	return r.Message
+	return c.reconciler().Message
 }
 
-func (c *currentRow) agingSince() time.Time {
-	if l := &c.entry().Latch; l.Aging {
-		return l.AgingSince
-	}
-	return time.Time{}
-}
+func (c *currentRow) agingSince() time.Time { return c.entry().Latch.AgesSince() }
 
 func (c *currentRow) digest() string {
 	if c.row != rowReconciler || c.u == nil {

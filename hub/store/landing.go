@@ -1,11 +1,9 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -16,30 +14,18 @@ import (
 	"github.com/landfall-hub/landfall/schema"
 )
 
-// Landing looks up an endpoint. A reconciler of the same repository and ref
-// that is outside the path is in it only if it is owned and not simply
-// compliant at the commit: it may be a child.
-func (s *Store) Landing(ctx context.Context, e schema.Endpoint, commit string) (record.Landing, error) {
-	l := record.Landing{Clusters: map[string]*compliance.Cluster{}}
-	if err := s.subscribers(ctx, e, commit, &l); err != nil {
-		return l, err
-	}
-	if err := s.links(ctx, &l); err != nil {
-		return l, err
-	}
-	// After the subscribers: what a child's owner said is never newer here than
-	// what the child said.
-	return l, s.troubles(ctx, &l)
-}
-
-func (s *Store) subscribers(ctx context.Context, e schema.Endpoint, commit string, l *record.Landing) error {
+// Subscriptions looks up who reads a repository and ref, as far as it may count
+// for a question about the endpoint at the commit. It reads one part of each
+// report or nothing.
+func (s *Store) Subscriptions(ctx context.Context, e schema.Endpoint, commit string) ([]*record.Subscription, error) {
 	within := ""
 	if e.Path != "" {
 		within = ` AND (path = {path:String} OR startsWith(path, {below:String})
 			OR owner != '' AND NOT (status = 'success' AND applied_commit = {commit:String}))`
 	}
 	// Clusters of one rollout say the same: what they share travels once.
-	var groups []group
+	var found []*record.Subscription
+	var g group
 	err := s.query(ctx, "subscribers", `
 		SELECT kind, namespace, name, path, status, reason, message, source_error, applied_commit, attempted_commit,
 		       if(attempted != '', attempted, applied) AS revision, owner, aging_since, nth,
@@ -48,73 +34,56 @@ func (s *Store) subscribers(ctx context.Context, e schema.Endpoint, commit strin
 		WHERE row = 'subscription' AND repo = {repo:String} AND ref = {ref:String}`+within+`
 		GROUP BY kind, namespace, name, path, status, reason, message, source_error, applied_commit, attempted_commit, revision, owner, aging_since, nth`,
 		func(r driver.Rows) error {
-			var g group
-			var status string
-			err := r.Scan(&g.sub.Ref.Kind, &g.sub.Ref.Namespace, &g.sub.Ref.Name, &g.src.Path, &status, &g.sub.Reason, &g.sub.Message, &g.sub.SourceError,
-				&g.src.Applied, &g.src.Attempted, &g.sub.Revision, &g.owner, &g.aging, &g.nth, &g.clusters, &g.destinations, &g.latches)
-			g.sub.Status = schema.Status(status)
-			groups = append(groups, g)
+			if err := g.scan(r); err != nil {
+				return err
+			}
+			members, err := g.members()
+			found = append(found, members...)
 			return err
 		}, named("repo", e.Repo), named("ref", e.Ref), named("path", e.Path), named("below", below(e.Path)), named("commit", commit))
-	if err != nil {
-		return err
-	}
-	return gather(l, e, groups)
+	return found, err
+}
+
+// SubscriptionsAtMost returns a number that Subscriptions to a repository and
+// ref do not exceed: rows that wait for a merge count too.
+func (s *Store) SubscriptionsAtMost(ctx context.Context, repo, ref string) (int, error) {
+	var n uint64
+	err := s.query(ctx, "subscriptions_at_most",
+		"SELECT count() FROM {db}.current WHERE row = 'subscription' AND repo = {repo:String} AND ref = {ref:String}",
+		scanInto(&n), named("repo", repo), named("ref", ref))
+	return int(n), err //nolint:gosec // a number of rows in memory
 }
 
 // group is the subscriptions of several clusters that differ in nothing but
 // cluster, destination and latch.
 type group struct {
-	sub                             compliance.Subscriber
-	src                             compliance.Source
-	owner                           string
+	shared                          record.Subscription
+	status, owner                   string
 	aging                           time.Time
 	nth                             uint8
 	clusters, destinations, latches []string
 }
 
-// gather makes subscribers of groups: several paths of one reconciler are
-// sources of one.
-func gather(l *record.Landing, e schema.Endpoint, groups []group) error {
-	n, paths := 0, map[string]struct{}{}
-	for i := range groups {
-		n += len(groups[i].clusters)
-		paths[groups[i].src.Path] = struct{}{}
-	}
-	// By path, so that the same rows always make the same subscribers.
-	slices.SortFunc(groups, func(a, b group) int { return cmp.Compare(a.src.Path, b.src.Path) })
-	l.Subscribers = make([]compliance.Subscriber, 0, n)
-	sources := make([]compliance.Source, n) // one allocation; each subscriber has its own place in it
-	index := map[objectKey]int{}
-	for i := range groups {
-		g := &groups[i]
-		asked := schema.PathWithin(e.Path, g.src.Path)
-		g.sub.AgingSince, g.sub.Asked = restored(g.aging), asked
-		if at := schema.ParseObjectRef(g.owner); !at.IsZero() {
-			g.sub.Owner = &at
+func (g *group) scan(r driver.Rows) error {
+	s := &g.shared
+	return r.Scan(&s.Ref.Kind, &s.Ref.Namespace, &s.Ref.Name, &s.Path, &g.status, &s.Reason, &s.Message, &s.SourceError,
+		&s.Applied, &s.Attempted, &s.Revision, &g.owner, &g.aging, &g.nth, &g.clusters, &g.destinations, &g.latches)
+}
+
+func (g *group) members() ([]*record.Subscription, error) {
+	g.shared.Status, g.shared.Owner, g.shared.AgingSince = schema.Status(g.status), schema.ParseObjectRef(g.owner), restored(g.aging)
+	all := make([]record.Subscription, len(g.clusters))
+	pointers := make([]*record.Subscription, len(g.clusters))
+	for i := range all {
+		latch, err := fold.ParseLatch(g.latches[i])
+		if err != nil {
+			return nil, err
 		}
-		for j, cluster := range g.clusters {
-			src := g.src
-			var err error
-			if src.Runs, err = runs(g.latches[j], int(g.nth)); err != nil {
-				return err
-			}
-			if len(paths) > 1 {
-				at := objectKey{cluster: cluster, ref: g.sub.Ref}
-				if known, ok := index[at]; ok {
-					merge(&l.Subscribers[known], src, asked, g.sub.Revision)
-					continue
-				}
-				index[at] = len(l.Subscribers)
-			}
-			sub := g.sub
-			sub.Reporter, sub.DestinationName = reporter(l, cluster), g.destinations[j]
-			sources[0] = src
-			sub.Sources, sources = sources[:1:1], sources[1:]
-			l.Subscribers = append(l.Subscribers, sub)
-		}
+		all[i] = g.shared
+		all[i].Cluster, all[i].Destination, all[i].Runs = g.clusters[i], g.destinations[i], latch.RunsAt(int(g.nth))
+		pointers[i] = &all[i]
 	}
-	return nil
+	return pointers, nil
 }
 
 // below is what every path below p begins with.
@@ -125,45 +94,12 @@ func below(p string) string {
 	return p + "/"
 }
 
-// runs returns the runs of a reconciler's nth endpoint.
-func runs(latch string, nth int) ([]compliance.Run, error) {
-	l, err := fold.ParseLatch(latch)
-	if err != nil {
-		return nil, err
-	}
-	found := make([]compliance.Run, 0, len(l.Runs))
-	for _, r := range l.Runs {
-		if commits := r.Commits(); nth < len(commits) {
-			found = append(found, compliance.Run{Commit: commits[nth], SuccessAt: r.SuccessAt, SteadyAt: r.SteadyAt, Failed: r.Failed})
-		}
-	}
-	return found, nil
-}
-
-// merge adds another path of a reconciler that is known. A path that is not
-// asked for does not count beside one that is.
-func merge(sub *compliance.Subscriber, src compliance.Source, asked bool, revision string) {
-	switch {
-	case asked == sub.Asked:
-		sub.Sources = append(sub.Sources, src)
-	case asked:
-		sub.Asked, sub.Sources, sub.Revision = true, []compliance.Source{src}, revision
-	}
-}
-
-func reporter(l *record.Landing, name string) *compliance.Cluster {
-	c, ok := l.Clusters[name]
-	if !ok {
-		c = &compliance.Cluster{Name: name}
-		l.Clusters[name] = c
-	}
-	return c
-}
-
-// troubles fills in what the reporting clusters cannot list and whose children
-// have not settled.
-func (s *Store) troubles(ctx context.Context, l *record.Landing) error {
-	return s.query(ctx, "troubles", `
+// Troubles looks up what clusters cannot list and whose children have not
+// settled, by cluster. A look at subscribers must come before: what a child's
+// owner said is then never newer than what the child said.
+func (s *Store) Troubles(ctx context.Context) (map[string]record.Trouble, error) {
+	troubles := map[string]record.Trouble{}
+	err := s.query(ctx, "troubles", `
 		SELECT cluster, trouble FROM {db}.current FINAL
 		WHERE row = 'cluster' AND repo = '' AND ref = '' AND path = '' AND trouble != ''`,
 		func(r driver.Rows) error {
@@ -171,17 +107,14 @@ func (s *Store) troubles(ctx context.Context, l *record.Landing) error {
 			if err := r.Scan(&name, &trouble); err != nil {
 				return err
 			}
-			c, ok := l.Clusters[name]
-			if !ok {
-				return nil
-			}
 			var j troubleJSON
 			if err := json.Unmarshal([]byte(trouble), &j); err != nil {
 				return fmt.Errorf("reading the stored trouble of %s: %w", name, err)
 			}
-			c.UnlistedKinds, c.Blocked = j.Unlisted, j.Blocked
+			troubles[name] = record.Trouble{UnlistedKinds: j.Unlisted, Blocked: j.Blocked}
 			return nil
 		})
+	return troubles, err
 }
 
 // NearMisses looks up who reads the endpoint's repository at another ref, or in

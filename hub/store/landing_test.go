@@ -10,6 +10,7 @@ import (
 
 	"github.com/landfall-hub/landfall/hub/compliance"
 	"github.com/landfall-hub/landfall/hub/fold"
+	"github.com/landfall-hub/landfall/hub/landing"
 	"github.com/landfall-hub/landfall/hub/record"
 	"github.com/landfall-hub/landfall/schema"
 )
@@ -17,9 +18,19 @@ import (
 // asked is the endpoint that these tests ask about.
 var asked = schema.Endpoint{Repo: "git.example/org/apps", Ref: "dev", Path: "drone"}
 
+// landings asks the store each time.
+func landings(t *testing.T, s *Store) *landing.Landings {
+	t.Helper()
+	k, err := landing.New(landing.Options{Store: s, Shared: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
 func land(t *testing.T, s *Store, e schema.Endpoint, commit string) record.Landing {
 	t.Helper()
-	l, err := s.Landing(t.Context(), e, commit)
+	l, err := landings(t, s).Landing(t.Context(), e, commit)
 	if err != nil {
 		t.Fatal(err)
 	}

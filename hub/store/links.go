@@ -24,10 +24,10 @@ func (k objectKey) size() int {
 	return len(k.cluster) + len(k.ref.Kind) + len(k.ref.Namespace) + len(k.ref.Name) + 16
 }
 
-// links adds the reconcilers that stand between a subscriber and a possible
+// Links adds the reconcilers that stand between a subscriber and a possible
 // child of it that is not well: they read another endpoint, or are well
 // themselves, and so are no rows of the look-up. They come without sources.
-func (s *Store) links(ctx context.Context, l *record.Landing) error {
+func (s *Store) Links(ctx context.Context, l *record.Landing) error {
 	known := make(map[objectKey]bool, len(l.Subscribers))
 	for i := range l.Subscribers {
 		known[objectKey{l.Subscribers[i].Reporter.Name, l.Subscribers[i].Ref}] = true
@@ -83,7 +83,7 @@ func (s *Store) owners(ctx context.Context, keys []objectKey, l *record.Landing)
 			if err != nil {
 				return err
 			}
-			sub.Reporter, sub.Status = reporter(l, cluster), schema.Status(status)
+			sub.Reporter, sub.Status = l.Cluster(cluster), schema.Status(status)
 			if at := schema.ParseObjectRef(owner); !at.IsZero() {
 				sub.Owner = &at
 			}

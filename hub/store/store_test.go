@@ -66,7 +66,7 @@ func TestWriteAndLookUp(t *testing.T) {
 	if err := s.Write(ctx, batch); err != nil { // the same batch again
 		t.Fatal(err)
 	}
-	l, err := s.Landing(ctx, schema.Endpoint{Repo: "git.example/org/apps", Ref: "dev", Path: "drone"}, commitA)
+	l, err := landings(t, s).Landing(ctx, schema.Endpoint{Repo: "git.example/org/apps", Ref: "dev", Path: "drone"}, commitA)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestMovesLeaveNoGhost(t *testing.T) {
 		}
 	}
 	count := func(path, ref string) int {
-		l, err := s.Landing(ctx, schema.Endpoint{Repo: "git.example/org/apps", Ref: ref, Path: path}, commitB)
+		l, err := landings(t, s).Landing(ctx, schema.Endpoint{Repo: "git.example/org/apps", Ref: ref, Path: path}, commitB)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestLinksBetweenRootAndChild(t *testing.T) {
 	if err := s.Write(t.Context(), []fold.Changes{c}); err != nil {
 		t.Fatal(err)
 	}
-	l, err := s.Landing(t.Context(), schema.Endpoint{Repo: "git.example/org/apps", Ref: "dev", Path: "root"}, commitA)
+	l, err := landings(t, s).Landing(t.Context(), schema.Endpoint{Repo: "git.example/org/apps", Ref: "dev", Path: "root"}, commitA)
 	if err != nil {
 		t.Fatal(err)
 	}

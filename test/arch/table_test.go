@@ -149,7 +149,7 @@ var rows = []row{
 	},
 	{folder: "hub/auth", tests: []string{"hub/..."}, why: "tokens and roles know neither HTTP nor the database"},
 	{
-		folder: "hub/record", pure: true, imports: []string{"hub/compliance"},
+		folder: "hub/record", pure: true, imports: []string{"hub/compliance", "hub/fold"},
 		why: "what passes between the store and those who ask it, in the hub's own words: nobody else needs a database driver",
 	},
 	{
@@ -159,6 +159,10 @@ var rows = []row{
 	{
 		folder: "hub/gate", imports: []string{"hub/compliance", "hub/fleet", "hub/fold", "hub/record"}, tests: []string{"hub/..."},
 		why: "gathers what a verdict needs and wakes those who wait; judging is pure and elsewhere, storing is an interface",
+	},
+	{
+		folder: "hub/landing", imports: []string{"hub/fold", "hub/record"}, tests: []string{"hub/..."},
+		why: "what is known of an endpoint, from memory or from the store, which is an interface",
 	},
 	{
 		folder: "hub/ingest", imports: []string{"hub/fold", "hub/fleet"}, tests: []string{"hub/..."},
