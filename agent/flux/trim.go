@@ -75,5 +75,5 @@ func Trim(obj *unstructured.Unstructured) {
 // interest.
 func isNoChild(_ int, entry object.Fields) bool {
 	ref, group, err := inventoryID(entry.Text("id"))
-	return err == nil && entry.Err() == nil && !object.IsReconciler(group, ref.Kind)
+	return err == nil && !object.IsReconciler(group, ref.Kind)
 }

@@ -32,6 +32,9 @@ func TestTrimKeepsFacts(t *testing.T) {
 				disturbed(obj.Object["status"], rand.New(rand.NewPCG(seed, 2)))
 				disturbed(obj.Object["metadata"], rand.New(rand.NewPCG(seed, 3)))
 			}
+			if seed%2 == 1 {
+				withSpec(obj, "kubeConfig", map[string]any{"secretRef": map[string]any{"name": "elsewhere"}})
+			}
 			obj = repacked(t, obj)
 			want := everything(obj)
 			trimmed := obj.DeepCopy()
@@ -54,9 +57,8 @@ type facts struct {
 }
 
 func everything(obj *unstructured.Unstructured) facts {
-	source := Source{Revision: first, Origin: "sha1:508a11a06f010dd22052dcca9f4ed6fe3664c747"}
-	k, errK := Kustomization(obj, source)
-	h, errH := HelmRelease(obj, source)
+	k, errK := Kustomization(obj, Source{Revision: first, Origin: second, Endpoint: schema.Source{Type: schema.SourceGit, URL: "https://git.example.com/a"}})
+	h, errH := HelmRelease(obj, Source{Revision: "6.5.0@sha256:83a3c595163a6ff0333e0154c790383b5be441b9db632cb36da11db1c4ece111", Origin: second})
 	s, errS := ReadSource(obj)
 	for _, r := range []*schema.Reconciler{&k, &h} {
 		if r.Reason == object.ReasonUnreadable {
@@ -64,6 +66,13 @@ func everything(obj *unstructured.Unstructured) facts {
 		}
 	}
 	return facts{k, h, s, fmt.Sprint(errK, errH, errS), Owner(obj), SourceRef(obj), Inventory(obj)}
+}
+
+// withSpec sets a member of the specification, where there is one.
+func withSpec(obj *unstructured.Unstructured, name string, value any) {
+	if spec, ok := obj.Object["spec"].(map[string]any); ok {
+		spec[name] = value
+	}
 }
 
 // repacked sends an object through JSON, as keeping it does.
