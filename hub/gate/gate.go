@@ -152,32 +152,37 @@ func unavailable(ctx context.Context, err error) error {
 // complete adds what the fleet knows of the clusters, and drops subscribers
 // whose cluster was decommissioned.
 func (g *Gate) complete(ctx context.Context, l *record.Landing) ([]compliance.Subscriber, error) {
-	known := map[string]*destinationOf{}
+	known := make(map[string]*destinationOf, len(l.Clusters))
+	places := make([]destinationOf, 0, len(l.Clusters))
 	for name, c := range l.Clusters {
 		m, ok, err := g.reporter(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		known[name] = &destinationOf{cluster: c, gone: !ok || m.Decommissioned}
-		known[name].fill(m)
+		places = append(places, destinationOf{cluster: c, gone: !ok || m.Decommissioned})
+		known[name] = &places[len(places)-1]
+		known[name].fill(&m)
 	}
-	kept := l.Subscribers[:0]
-	for _, s := range l.Subscribers {
-		if known[s.Reporter.Name].gone {
+	kept := 0
+	for i := range l.Subscribers {
+		s := &l.Subscribers[i]
+		d := known[s.Reporter.Name]
+		if d.gone {
 			continue
 		}
-		d, ok := known[s.DestinationName]
-		if !ok {
-			d = g.destination(s.DestinationName)
-			known[s.DestinationName] = d
+		if s.DestinationName != s.Reporter.Name {
+			d = g.destination(known, s.DestinationName)
 		}
 		if d.cluster != nil && d.gone {
 			continue
 		}
 		s.Destination, s.ClusterType = d.cluster, d.clusterType
-		kept = append(kept, s)
+		if kept != i {
+			l.Subscribers[kept] = *s
+		}
+		kept++
 	}
-	return kept, nil
+	return l.Subscribers[:kept], nil
 }
 
 // reporter returns a cluster whose reports are stored. Where other hubs write
@@ -203,17 +208,21 @@ type destinationOf struct {
 	gone        bool
 }
 
-func (g *Gate) destination(name string) *destinationOf {
-	m, ok := g.opts.Fleet.Get(name)
-	if !ok {
-		return &destinationOf{}
+// destination returns a cluster that another one reports for.
+func (g *Gate) destination(known map[string]*destinationOf, name string) *destinationOf {
+	if d, ok := known[name]; ok {
+		return d
 	}
-	d := &destinationOf{cluster: &compliance.Cluster{Name: name}, gone: m.Decommissioned}
-	d.fill(m)
+	d := &destinationOf{}
+	known[name] = d
+	if m, ok := g.opts.Fleet.Get(name); ok {
+		d.cluster, d.gone = &compliance.Cluster{Name: name}, m.Decommissioned
+		d.fill(&m)
+	}
 	return d
 }
 
-func (d *destinationOf) fill(m fleet.Member) {
+func (d *destinationOf) fill(m *fleet.Member) {
 	d.cluster.Labels, d.cluster.HeartbeatInterval, d.cluster.LastSeen = m.Labels, m.HeartbeatInterval, m.LastSeen
 	_, d.clusterType = fleet.Place(m.Memberships)
 }
