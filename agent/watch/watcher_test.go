@@ -1,0 +1,406 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func dialContext(dial func() (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(context.Context, string, string) (net.Conn, error) { return dial() }
+}
+
+func gr(path []string) schema.GroupResource {
+	if len(path) < 4 {
+		return schema.GroupResource{}
+	}
+	return schema.GroupResource{Group: path[1], Resource: path[3]}
+}
+
+// A bench is a watcher on a server, and what it told.
+type bench struct {
+	*apiServer
+	w *Watcher
+
+	toldMu sync.Mutex
+	told   []Key
+	stop   func()
+}
+
+// run starts a watcher of two kinds in the bubble of the test.
+func run(t *testing.T, server *apiServer) *bench {
+	t.Helper()
+	b := &bench{apiServer: server}
+	w, err := New(Options{
+		Config: server.config(), Kinds: []Kind{kustomization, gitRepository},
+		Trim: func(obj *unstructured.Unstructured) {
+			obj.SetManagedFields(nil)
+			obj.SetResourceVersion("")
+			delete(obj.Object, "status")
+		},
+		OnObject: func(k Key) {
+			b.toldMu.Lock()
+			defer b.toldMu.Unlock()
+			b.told = append(b.told, k)
+		},
+		OnKinds: func() {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.w = w
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	b.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run ended with %v", err)
+		}
+	})
+	t.Cleanup(b.stop)
+	return b
+}
+
+// hears waits until nothing moves any more, and returns which keys were told
+// since it was called last, each once, in order.
+func (b *bench) hears() []string {
+	synctest.Wait()
+	b.toldMu.Lock()
+	defer b.toldMu.Unlock()
+	var names []string
+	for _, k := range b.told {
+		names = append(names, k.String())
+	}
+	b.told = nil
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (b *bench) wantState(t *testing.T, k Kind, want State) {
+	t.Helper()
+	synctest.Wait()
+	if got := b.w.States()[k.Kind]; got != want {
+		t.Errorf("the state of %s is %s, want %s", k.Kind, got, want)
+	}
+}
+
+func (b *bench) wantHeard(t *testing.T, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, b.hears()); diff != "" {
+		t.Errorf("keys told (-want +got):\n%s", diff)
+	}
+}
+
+// wantKeys compares what is known with namespace/name=value.
+func (b *bench) wantKeys(t *testing.T, k Kind, want ...string) {
+	t.Helper()
+	var got []string
+	for _, key := range b.w.Keys(k.Kind) {
+		obj, ok := b.w.Get(key)
+		if !ok {
+			t.Errorf("%s is a key and no object", key)
+			continue
+		}
+		value, _, _ := unstructured.NestedString(obj.Object, "spec", "value")
+		got = append(got, key.Namespace+"/"+key.Name+"="+value)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("objects known of %s (-want +got):\n%s", k.Kind, diff)
+	}
+}
+
+// both runs a test against API servers that stream lists, and that do not.
+func both(t *testing.T, test func(t *testing.T, server *apiServer)) {
+	t.Helper()
+	for name, streams := range map[string]bool{"streamed": true, "paged": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newAPIServer(t)
+				server.streams = streams
+				test(t, server)
+			})
+		})
+	}
+}
+
+func TestObjects(t *testing.T) {
+	both(t, func(t *testing.T, server *apiServer) {
+		server.serve(kustomization, "v1")
+		server.serve(gitRepository, "v1")
+		server.put(kustomization, "a", "one", "1")
+		server.put(kustomization, "a", "two", "1")
+		server.put(gitRepository, "a", "one", "1")
+		b := run(t, server)
+		b.wantHeard(t, "GitRepository/a/one", "Kustomization/a/one", "Kustomization/a/two")
+		b.wantState(t, kustomization, Listed)
+		b.wantState(t, gitRepository, Listed)
+		b.wantKeys(t, kustomization, "a/one=1", "a/two=1")
+
+		server.put(kustomization, "a", "one", "2")
+		b.wantHeard(t, "Kustomization/a/one")
+		server.put(kustomization, "b", "new", "1")
+		b.wantHeard(t, "Kustomization/b/new")
+		server.remove(kustomization, "a", "two")
+		b.wantHeard(t, "Kustomization/a/two")
+		b.wantKeys(t, kustomization, "a/one=2", "b/new=1")
+		server.put(kustomization, "a", "one", "2")
+		b.wantHeard(t) // only what is trimmed away has changed
+
+		obj, _ := b.w.Get(Key{Kind: "Kustomization", Namespace: "a", Name: "one"})
+		want := map[string]any{
+			"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+			"metadata": map[string]any{"namespace": "a", "name": "one"}, "spec": map[string]any{"value": "2"},
+		}
+		if diff := cmp.Diff(want, obj.Object); diff != "" {
+			t.Errorf("the object (-want +got):\n%s", diff)
+		}
+		obj.Object["spec"] = "mine"
+		b.wantKeys(t, kustomization, "a/one=2", "b/new=1")
+		if _, ok := b.w.Get(Key{Kind: "Kustomization", Namespace: "a", Name: "two"}); ok {
+			t.Error("an object that went is known")
+		}
+		if _, ok := b.w.Get(Key{Kind: "Secret", Namespace: "a", Name: "two"}); ok || b.w.Keys("Secret") != nil {
+			t.Error("a kind that is not watched is known")
+		}
+	})
+}
+
+// A list of several pages is taken over as one.
+func TestPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newAPIServer(t)
+		server.streams = false
+		server.serve(kustomization, "v1")
+		for i := range 2*pageSize + 1 {
+			server.put(kustomization, "a", fmt.Sprintf("n%03d", i), "1")
+		}
+		b := run(t, server)
+		if n := len(b.hears()); n != 2*pageSize+1 {
+			t.Errorf("%d keys were told", n)
+		}
+		b.wantState(t, kustomization, Listed)
+		if n := server.count("list"); n != 3 {
+			t.Errorf("%d pages were asked for", n)
+		}
+	})
+}
+
+// CRDs come and go while the agent runs; no object is concluded to be gone from
+// that its kind is.
+func TestCRDs(t *testing.T) {
+	both(t, func(t *testing.T, server *apiServer) {
+		b := run(t, server)
+		b.wantState(t, kustomization, Absent)
+		server.put(kustomization, "a", "one", "1")
+		server.put(kustomization, "a", "two", "1")
+		server.serve(kustomization, "v1")
+		time.Sleep(DefaultDiscovery)
+		b.wantState(t, kustomization, Listed)
+		b.wantHeard(t, "Kustomization/a/one", "Kustomization/a/two")
+
+		server.serve(kustomization) // its watches end, and are not found again
+		time.Sleep(time.Second)
+		b.wantState(t, kustomization, Unlisted)
+		b.wantState(t, gitRepository, Absent)
+		b.wantHeard(t)
+		b.wantKeys(t, kustomization, "a/one=1", "a/two=1")
+
+		server.remove(kustomization, "a", "one")
+		server.put(kustomization, "a", "two", "2")
+		server.serve(kustomization, "v1")
+		time.Sleep(DefaultDiscovery)
+		b.wantState(t, kustomization, Listed)
+		b.wantHeard(t, "Kustomization/a/one", "Kustomization/a/two")
+		b.wantKeys(t, kustomization, "a/two=2")
+	})
+}
+
+// A kind that was never listed is absent when it goes, whatever was tried.
+func TestCRDNeverListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newAPIServer(t)
+		server.serve(kustomization, "v1")
+		server.setFault(forbid("list", "watch"))
+		b := run(t, server)
+		b.wantState(t, kustomization, Unlisted)
+		server.serve(kustomization)
+		time.Sleep(DefaultDiscovery)
+		b.wantState(t, kustomization, Absent)
+	})
+}
+
+// A new version of a CRD is followed: the objects are the same ones.
+func TestVersions(t *testing.T) {
+	both(t, func(t *testing.T, server *apiServer) {
+		server.serve(kustomization, "v1beta2")
+		server.put(kustomization, "a", "one", "1")
+		server.put(kustomization, "a", "two", "1")
+		b := run(t, server)
+		b.hears()
+		gone := false
+		for _, step := range [][]string{{"v1", "v1beta2"}, {"v1"}} {
+			server.serve(kustomization, step...)
+			for range 2 * DefaultDiscovery / time.Second {
+				time.Sleep(time.Second)
+				synctest.Wait()
+				gone = gone || len(b.w.Keys("Kustomization")) != 2 || b.w.States()["Kustomization"] != Listed
+			}
+		}
+		if gone {
+			t.Error("objects or their kind were lost on the way")
+		}
+		b.wantHeard(t, "Kustomization/a/one", "Kustomization/a/two") // their apiVersion is another
+		obj, _ := b.w.Get(Key{Kind: "Kustomization", Namespace: "a", Name: "one"})
+		if obj.GetAPIVersion() != "kustomize.toolkit.fluxcd.io/v1" {
+			t.Errorf("the object is of %s", obj.GetAPIVersion())
+		}
+		server.put(kustomization, "a", "one", "2")
+		b.wantHeard(t, "Kustomization/a/one")
+	})
+}
+
+// The version asked for goes before the next look: that the API server does not
+// find it is enough to look again.
+func TestVersionGoes(t *testing.T) {
+	both(t, func(t *testing.T, server *apiServer) {
+		server.serve(kustomization, "v1beta2")
+		server.put(kustomization, "a", "one", "1")
+		b := run(t, server)
+		b.hears()
+		server.serve(kustomization, "v1")
+		server.remove(kustomization, "a", "one")
+		time.Sleep(2 * time.Second)
+		b.wantState(t, kustomization, Listed)
+		b.wantHeard(t, "Kustomization/a/one")
+		b.wantKeys(t, kustomization)
+	})
+}
+
+func TestForbidden(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason  string
+		streams bool
+		verbs   []string
+		want    State
+	}{
+		"both":               {"nothing can be said of it", true, []string{"list", "watch"}, Unlisted},
+		"both, paged":        {"nothing can be said of it", false, []string{"list", "watch"}, Unlisted},
+		"watch only":         {"a list alone is old at once", true, []string{"watch"}, Unlisted},
+		"watch only, paged":  {"a list alone is old at once", false, []string{"watch"}, Unlisted},
+		"list only":          {"a watch brings the list", true, []string{"list"}, Listed},
+		"list only, paged":   {"there is no list", false, []string{"list"}, Unlisted},
+		"nothing":            {"all is well", true, nil, Listed},
+		"nothing, but paged": {"all is well", false, nil, Listed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newAPIServer(t)
+				server.streams = c.streams
+				server.serve(kustomization, "v1")
+				server.put(kustomization, "a", "one", "1")
+				server.setFault(forbid(c.verbs...))
+				b := run(t, server)
+				for range 60 { // it does not flap either
+					if b.wantState(t, kustomization, c.want); t.Failed() {
+						t.Fatal(c.reason)
+					}
+					time.Sleep(time.Second)
+				}
+				server.setFault(nil)
+				time.Sleep(time.Minute)
+				b.wantState(t, kustomization, Listed)
+				b.wantHeard(t, "Kustomization/a/one")
+			})
+		})
+	}
+}
+
+// A permission that is taken away shows when the watch is opened anew. What
+// went meanwhile is told when the kind is listed again.
+func TestPermissionLost(t *testing.T) {
+	both(t, func(t *testing.T, server *apiServer) {
+		server.serve(kustomization, "v1")
+		server.put(kustomization, "a", "one", "1")
+		server.put(kustomization, "a", "two", "1")
+		b := run(t, server)
+		b.hears()
+		server.setFault(forbid("list", "watch"))
+		time.Sleep(DefaultStale)
+		b.wantState(t, kustomization, Unlisted)
+		server.remove(kustomization, "a", "one")
+		time.Sleep(time.Hour)
+		b.wantState(t, kustomization, Unlisted)
+		b.wantHeard(t)
+		b.wantKeys(t, kustomization, "a/one=1", "a/two=1")
+		server.setFault(nil)
+		time.Sleep(time.Minute)
+		b.wantState(t, kustomization, Listed)
+		b.wantHeard(t, "Kustomization/a/one")
+		b.wantKeys(t, kustomization, "a/two=1")
+	})
+}
+
+// States come without a list that was cut short: half of one is none.
+func TestListCutShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newAPIServer(t)
+		server.streams = false
+		server.serve(kustomization, "v1")
+		for i := range 2 * pageSize {
+			server.put(kustomization, "a", fmt.Sprintf("n%03d", i), "1")
+		}
+		secondPage := func(verb string, w http.ResponseWriter, r *http.Request) bool {
+			if verb != "list" || r.URL.Query().Get("continue") == "" {
+				return false
+			}
+			w.WriteHeader(http.StatusInternalServerError)
+			return true
+		}
+		server.setFault(secondPage)
+		b := run(t, server)
+		b.wantState(t, kustomization, Syncing)
+		b.wantHeard(t)
+		server.setFault(nil)
+		time.Sleep(time.Minute)
+		b.wantState(t, kustomization, Listed)
+		if n := len(b.hears()); n != 2*pageSize {
+			t.Errorf("%d keys were told", n)
+		}
+		server.remove(kustomization, "a", "n000")
+		b.hears()
+		server.setFault(secondPage)
+		server.compact()
+		time.Sleep(time.Minute)
+		b.wantState(t, kustomization, Listed)
+		b.wantHeard(t) // the second hundred is not gone
+	})
+}
+
+func TestStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newAPIServer(t)
+		server.serve(gitRepository, "v1")
+		b := run(t, server)
+		synctest.Wait()
+		got := []string{}
+		for _, kind := range slices.Sorted(maps.Keys(b.w.States())) {
+			got = append(got, kind+" "+string(b.w.States()[kind]))
+		}
+		if want := "GitRepository listed, Kustomization absent"; strings.Join(got, ", ") != want {
+			t.Errorf("states are %v, want %s", got, want)
+		}
+	})
+}
