@@ -61,3 +61,17 @@ func applied(obj *unstructured.Unstructured, commit string) map[string]any {
 		}},
 	}
 }
+
+// synced is the status of an Application that has synced a commit.
+func synced(obj *unstructured.Unstructured, commit string) map[string]any {
+	now := time.Now().UTC().Format(time.RFC3339)
+	spec, _, _ := unstructured.NestedMap(obj.Object, "spec")
+	return map[string]any{
+		"reconciledAt": now, "sourceType": "Directory", "controllerNamespace": argoNamespace,
+		"health": map[string]any{"status": "Healthy", "lastTransitionTime": now},
+		"sync": map[string]any{
+			"status": "Synced", "revision": commit,
+			"comparedTo": map[string]any{"source": spec["source"], "destination": spec["destination"]},
+		},
+	}
+}

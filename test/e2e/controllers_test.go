@@ -150,6 +150,19 @@ spec:
   clusterResourceWhitelist: [{group: "*", kind: "*"}]
 `
 
+// installArgoCD brings Argo CD's custom resources and its settings.
+func (c *cluster) installArgoCD(ctx context.Context) error {
+	files, err := moduleFiles("argocd", "github.com/argoproj/argo-cd/v3",
+		"manifests/crds/application-crd.yaml", "manifests/crds/appproject-crd.yaml", "manifests/crds/applicationset-crd.yaml")
+	if err != nil {
+		return err
+	}
+	if err := c.applyCRDs(ctx, files...); err != nil {
+		return fmt.Errorf("installing Argo CD: %w", err)
+	}
+	return c.applyText(ctx, argoSettings)
+}
+
 // startArgoCD runs Redis, Argo CD's repo-server and its application controller
 // against the cluster.
 func (c *cluster) startArgoCD(ctx context.Context) (argo controllers, err error) {
@@ -166,15 +179,7 @@ func (c *cluster) startArgoCD(ctx context.Context) (argo controllers, err error)
 	if err != nil {
 		return nil, err
 	}
-	files, err := moduleFiles("argocd", "github.com/argoproj/argo-cd/v3",
-		"manifests/crds/application-crd.yaml", "manifests/crds/appproject-crd.yaml", "manifests/crds/applicationset-crd.yaml")
-	if err != nil {
-		return nil, err
-	}
-	if err := c.applyCRDs(ctx, files...); err != nil {
-		return nil, fmt.Errorf("installing Argo CD: %w", err)
-	}
-	if err := c.applyText(ctx, argoSettings); err != nil {
+	if err := c.installArgoCD(ctx); err != nil {
 		return nil, err
 	}
 	programs, err := c.argoPrograms(redis, path)
