@@ -16,17 +16,18 @@ GOLANGCI := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)-$(shell go env GOVERSION)
 BENCHSTAT := $(CACHE)/benchstat-$(BENCHSTAT_VERSION)-$(shell go env GOVERSION)
 
 # What to run and for how long: make test PKG=./hub/..., make fuzz FUZZTIME=10m,
-# make bench BENCH=Gate COUNT=10 BASE=before.txt
+# make bench BENCH=Gate COUNT=10 BASE=before.txt, make e2e RUN=Drift
 PKG ?= ./...
 TIMEOUT ?= 10m
 FUZZTIME ?= 1m
 BENCH ?= .
 COUNT ?= 1
 BASE ?=
+RUN ?= .
 
 .PHONY: help
 help: ## show what can be made
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
 
 .PHONY: build
 build: ## build every program into bin/, and bring the ClickHouse library (needs npm)
@@ -39,8 +40,33 @@ run: build ## start a hub with a small simulated fleet, and say what to try next
 	go run ./examples/demo
 
 .PHONY: test
-test: build ## build, then run every test with the race detector
+test: build ## build, then run every test with the race detector, and the contract tests
 	go test -race -timeout $(TIMEOUT) $(PKG)
+ifeq ($(PKG),./...)
+	$(MAKE) --no-print-directory contract
+endif
+
+# Modules of their own, because what Argo CD's and Flux' types pin is not ours
+# to follow. Nothing in them runs at once with anything else: no race to find.
+.PHONY: contract
+contract: ## our readers of Flux and Argo CD against their own types
+	for module in test/contract/*/; do (cd $$module && go test ./...); done
+
+.PHONY: e2e-programs
+e2e-programs: ## build what the end-to-end tests run: etcd, kube-apiserver, Flux, Argo CD (15 minutes, once)
+	scripts/e2e-programs
+
+.PHONY: e2e
+e2e: build e2e-programs ## hub and agent with real Flux and Argo CD on a real API server (RUN=regexp)
+	go test -tags e2e -count 1 -v -timeout 30m -run '$(RUN)' ./test/e2e
+
+.PHONY: e2e-smoke
+e2e-smoke: build e2e-programs ## six of them, for CI
+	go test -tags e2e -count 1 -v -short -timeout 10m -run '$(RUN)' ./test/e2e
+
+.PHONY: e2e-bench
+e2e-bench: build e2e-programs ## the agent's memory and processor time at 50 and 5,000 Kustomizations
+	go test -tags e2e -count $(COUNT) -timeout 1h -run '^$$' -bench '$(BENCH)' -benchtime 1x ./test/e2e | tee bin/e2e-bench.txt
 
 .PHONY: bench
 bench: build ## run the benchmarks (BENCH, COUNT); compare with an earlier run by BASE=file
@@ -63,7 +89,7 @@ fuzz: ## run every fuzz target for FUZZTIME (1m)
 lint: $(GOLANGCI) ## gofmt, go vet and golangci-lint at its pinned version
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go' | xargs -r ls 2>/dev/null)); \
 	if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
-	go vet $(PKG)
+	go vet -tags e2e $(PKG)
 	$(GOLANGCI) run $(PKG)
 
 .PHONY: generate
