@@ -5,21 +5,76 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // agent is a landfall-agent that reports a cluster to a hub.
 type agent struct {
 	*process
-	// user is as whom it speaks to the API server, and the name of what admits
-	// it there.
+	// user is as whom it speaks to the API server, and the name of the binding
+	// that admits it there.
 	user string
 }
 
 // startAgent runs an agent for a cluster, under a name that its log and its user
-// share.
+// share. Its intervals are short, so that tests need not wait for them.
 func startAgent(c *cluster, h *hub, clusterName, name string) (*agent, error) {
-	return nil, errors.New("no agent yet")
+	path, err := built("landfall-agent")
+	if err != nil {
+		return nil, err
+	}
+	user, err := c.user(name)
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig, err := c.kubeconfig(user, name, "default")
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := freeAddresses(1)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.admit(context.Background(), name); err != nil {
+		return nil, err
+	}
+	p, err := start(program{name: name, path: path, args: []string{
+		"run", "--cluster", clusterName, "--memberships", "dev/drone", "--hub", h.url, "--kubeconfig", kubeconfig,
+		"--listen", addresses[0], "--heartbeat-interval", "2s", "--discovery-interval", "1s", "--log-level", "debug",
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return &agent{process: p, user: name}, nil
 }
 
+// agentRole is what an agent may do on a cluster: look.
+const agentRole = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: landfall-agent}
+rules:
+  - apiGroups: [kustomize.toolkit.fluxcd.io]
+    resources: [kustomizations]
+    verbs: [get, list, watch]
+  - apiGroups: [helm.toolkit.fluxcd.io]
+    resources: [helmreleases]
+    verbs: [get, list, watch]
+  - apiGroups: [source.toolkit.fluxcd.io]
+    resources: [gitrepositories, ocirepositories, helmcharts, helmrepositories, buckets, externalartifacts]
+    verbs: [get, list, watch]
+  - apiGroups: [argoproj.io]
+    resources: [applications]
+    verbs: [get, list, watch]
+`
+
 // admit gives an agent's user its rights on the cluster.
-func (c *cluster) admit(ctx context.Context, user string) error { return nil }
+func (c *cluster) admit(ctx context.Context, user string) error {
+	return errors.Join(c.applyText(ctx, agentRole), c.applyText(ctx, fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: %[1]q}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: landfall-agent}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]q}]
+`, user)))
+}
