@@ -110,7 +110,7 @@ func (s Settings[T]) apply(set *flag.FlagSet, config *T, args []string, env func
 	return from, errors.Join(errs...)
 }
 
-func readFile(path string, into any) ([]byte, error) {
+func readFile[T any](path string, into *T) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the settings: %w", err)
@@ -118,7 +118,7 @@ func readFile(path string, into any) ([]byte, error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: %s", path, explain(err))
+		return nil, fmt.Errorf("%s: %s", path, explain[T](text, err))
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: it holds more than one document", path)
@@ -127,10 +127,14 @@ func readFile(path string, into any) ([]byte, error) {
 }
 
 // explain words the decoder's complaints for people: each begins with "line N:".
-func explain(err error) string {
+func explain[T any](text []byte, err error) string {
 	typed, ok := errors.AsType[*yaml.TypeError](err)
 	if !ok {
-		return strings.TrimPrefix(err.Error(), "yaml: ")
+		complaint := strings.TrimPrefix(err.Error(), "yaml: ")
+		if line := culprit[T](text, err); line > 0 {
+			complaint = fmt.Sprintf("line %d: %s", line, complaint)
+		}
+		return complaint
 	}
 	lines := make([]string, len(typed.Errors))
 	for i, text := range typed.Errors {
@@ -141,6 +145,36 @@ func explain(err error) string {
 		lines[i] = text
 	}
 	return strings.Join(lines, "; ")
+}
+
+// culprit returns the line of the value that a type of its own, such as a
+// duration, refused: the decoder does not say it. 0 where it is not found.
+func culprit[T any](text []byte, err error) int {
+	var doc yaml.Node
+	if yaml.Unmarshal(text, &doc) != nil {
+		return 0 // it is no YAML, and the complaint has its line
+	}
+	line := 0
+	var walk func(*yaml.Node)
+	walk = func(n *yaml.Node) {
+		for i, child := range n.Content {
+			if n.Kind == yaml.MappingNode && i%2 == 0 {
+				continue // a key
+			}
+			if child.Kind != yaml.ScalarNode {
+				walk(child)
+				continue
+			}
+			was := *child
+			*child = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}
+			if again := doc.Decode(new(T)); line == 0 && (again == nil || again.Error() != err.Error()) {
+				line = was.Line
+			}
+			*child = was
+		}
+	}
+	walk(&doc)
+	return line
 }
 
 // place says where the value that err complains of came from.

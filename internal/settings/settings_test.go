@@ -3,6 +3,7 @@ package settings
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,8 +19,20 @@ type config struct {
 		List []struct {
 			URL string `yaml:"url"`
 		} `yaml:"list"`
-		Size int `yaml:"size"`
+		Size int        `yaml:"size"`
+		Rate percentage `yaml:"rate"`
 	} `yaml:"deep"`
+}
+
+// percentage is a type that reads its own text.
+type percentage int
+
+func (p *percentage) UnmarshalText(text []byte) error {
+	_, err := fmt.Sscanf(string(text), "%d%%", (*int)(p))
+	if err != nil {
+		return fmt.Errorf("a percentage is written like 5%%, not %q", text)
+	}
+	return nil
 }
 
 var program = Settings[config]{
@@ -102,6 +115,8 @@ func TestPlaces(t *testing.T) {
 		"no file":     {"nor a file", "", nil, []string{"--name=odd"}, "this is odd"},
 		"bad env":     {"a variable of another type", "", map[string]string{"LANDFALL_SIZE": "big"}, nil, "LANDFALL_SIZE: parse error"},
 		"unknown key": {"an unknown key", "name: a\nnames: b\n", nil, nil, `FILE: line 2: unknown key "names"`},
+		"own type":    {"a type that reads its own text", "name: a\ndeep:\n  size: 1\n  rate: much\n", nil, nil, `FILE: line 4: a percentage is written like 5%, not "much"`},
+		"no YAML":     {"what is none has its line already", "name: a\ndeep: [\n", nil, nil, "FILE: line 2: did not find expected node content"},
 		"two":         {"more than one document", "name: a\n---\nname: b\n", nil, nil, "FILE: it holds more than one document"},
 		"argument":    {"what is no flag", "", nil, []string{"extra"}, `"extra" is no flag; see --help`},
 	} {
