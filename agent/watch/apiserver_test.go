@@ -314,7 +314,8 @@ func (s *apiServer) list(w http.ResponseWriter, r *http.Request, k Kind, apiVers
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 	items = items[min(from, len(items)):]
 	meta := map[string]any{"resourceVersion": strconv.Itoa(rv)}
-	if limit, _ := strconv.Atoi(r.URL.Query().Get("limit")); limit > 0 && limit < len(items) {
+	cached := r.URL.Query().Get("resourceVersion") == "0" // a cache knows no pages
+	if limit, _ := strconv.Atoi(r.URL.Query().Get("limit")); limit > 0 && limit < len(items) && !cached {
 		items, meta["continue"] = items[:limit], strconv.Itoa(from+limit)
 	}
 	answer(w, map[string]any{"kind": k.Kind + "List", "apiVersion": apiVersion, "metadata": meta, "items": items})

@@ -36,6 +36,7 @@ type bench struct {
 
 	toldMu sync.Mutex
 	told   []Key
+	kinds  int
 	stop   func()
 }
 
@@ -55,7 +56,11 @@ func run(t *testing.T, server *apiServer) *bench {
 			defer b.toldMu.Unlock()
 			b.told = append(b.told, k)
 		},
-		OnKinds: func() {},
+		OnKinds: func() {
+			b.toldMu.Lock()
+			defer b.toldMu.Unlock()
+			b.kinds++
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -313,11 +318,16 @@ func TestForbidden(t *testing.T) {
 				server.put(kustomization, "a", "one", "1")
 				server.setFault(forbid(c.verbs...))
 				b := run(t, server)
+				synctest.Wait()
+				told := b.kinds
 				for range 60 { // it does not flap either
 					if b.wantState(t, kustomization, c.want); t.Failed() {
 						t.Fatal(c.reason)
 					}
 					time.Sleep(time.Second)
+				}
+				if b.kinds != told {
+					t.Errorf("states changed %d times after the first tries: %s", b.kinds-told, c.reason)
 				}
 				server.setFault(nil)
 				time.Sleep(time.Minute)
