@@ -35,6 +35,8 @@ type Config struct {
 type ClickHouseConfig struct {
 	URL     string `yaml:"url"`
 	Cluster string `yaml:"cluster"`
+	// FsyncAfterInsert has each insert reach the disk before it is acknowledged.
+	FsyncAfterInsert bool `yaml:"fsync_after_insert"`
 	// Listen is a second address of the embedded ClickHouse, for readers from
 	// outside such as Grafana; empty for none.
 	Listen string `yaml:"listen"`

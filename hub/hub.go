@@ -176,7 +176,7 @@ func (h *Hub) Run(ctx context.Context) error {
 // needs it.
 func (h *Hub) assemble(ctx context.Context) (*parts, error) {
 	url := h.opts.Config.ClickHouse.URL
-	options := store.Options{Cluster: h.opts.Config.ClickHouse.Cluster, HistoryDays: h.opts.Config.HistoryDays, Log: h.opts.Log, Registerer: h.registry}
+	options := store.Options{Cluster: h.opts.Config.ClickHouse.Cluster, HistoryDays: h.opts.Config.HistoryDays, FsyncAfterInsert: h.opts.Config.ClickHouse.FsyncAfterInsert, Log: h.opts.Log, Registerer: h.registry}
 	if h.engine != nil {
 		if err := h.engine.WaitReady(ctx); err != nil {
 			return nil, err

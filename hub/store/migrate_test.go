@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -155,6 +156,29 @@ func TestRetentionChanges(t *testing.T) {
 		want := map[int]string{0: "toIntervalDay(400)", 40: "toIntervalDay(40)", 4: "toIntervalDay(4)", 400: "toIntervalDay(400)"}[days]
 		if ddl := enginetest.Exec(t, url, "SHOW CREATE TABLE history"); !strings.Contains(ddl, want) {
 			t.Errorf("%d days: the table says\n%s", days, ddl)
+		}
+	}
+}
+
+func TestFsyncChanges(t *testing.T) {
+	url := enginetest.Shared(t)
+	tables := enginetest.Exec(t, url, "SELECT count() FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree'")
+	for i, on := range []bool{false, true, true, false} {
+		s, err := Open(Options{URL: url, FsyncAfterInsert: on, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		write(t, s, map[string][]schema.Reconciler{fmt.Sprint("c", i): {reconciler("a", "a", commitA, schema.StatusSuccess)}})
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		all := enginetest.Exec(t, url, "SELECT count() FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree'")
+		set := enginetest.Exec(t, url, "SELECT countIf(create_table_query LIKE '%fsync_after_insert = 1, fsync_part_directory = 1%') FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree'")
+		if want := map[bool]string{true: all, false: "0"}[on]; strings.TrimSpace(set) != strings.TrimSpace(want) || all == tables {
+			t.Errorf("asked for %t, %s of %s tables sync each insert", on, set, all)
 		}
 	}
 }

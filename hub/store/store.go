@@ -30,6 +30,9 @@ type Options struct {
 	Cluster string
 	// HistoryDays is how long history is kept. Default 400.
 	HistoryDays int
+	// FsyncAfterInsert has ClickHouse write each insert through to the disk
+	// before it answers, so that what is acknowledged survives a loss of power.
+	FsyncAfterInsert bool
 	// Log is required.
 	Log *slog.Logger
 	// Registerer receives the metrics; nil registers none.

@@ -171,8 +171,8 @@ func TestPlayParent(t *testing.T) {
 // TestKillDuringInserts kills the engine while four writers insert. Each writer
 // sends a batch again until it is acknowledged, as the hub does: under keys that
 // make a second time harmless. In the end every batch must be there, seen once.
-// With deduplication tokens instead of keys a batch was lost in 5 of 90 runs,
-// for a reason that is not proven: see ADR 4.
+// With deduplication tokens instead of keys a batch is lost now and then: see
+// ADR 4.
 func TestKillDuringInserts(t *testing.T) {
 	const writers, batches, rows, kills = 4, 60, 1000, 4
 	e := enginetest.StartEngine(t)
