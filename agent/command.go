@@ -1,0 +1,156 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+
+	"k8s.io/klog/v2"
+)
+
+// Exit codes of landfall-agent.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+const usage = `landfall-agent tells a Landfall hub what Flux and Argo CD do on a cluster.
+
+  landfall-agent run [flags]            run the agent
+  landfall-agent config check [flags]   read the settings, say what is wrong, run nothing
+  landfall-agent version
+
+Flags of run and config check; each is also LANDFALL_… in the environment:
+  --config FILE                settings (YAML)
+  --cluster NAME               name of the cluster, as the hub is to know it
+  --memberships ENV/TYPE,…     environments and cluster types that it belongs to
+  --labels KEY=VALUE,…         labels of the cluster
+  --hub URL                    the hub
+  --token-file FILE            the agent's token (LANDFALL_TOKEN: the token itself)
+  --ca-file FILE               certificates to trust for the hub, beside the system's
+  --heartbeat-interval TIME    how often the hub hears of the agent at least (30s)
+  --kubeconfig FILE            how to reach the API server; in a cluster it is known
+  --context NAME               context of the kubeconfig
+  --discovery-interval TIME    how often to look for kinds that came or went (30s)
+  --flux=false, --argocd=false leave one of them out
+  --argocd-namespace NAME      where Argo CD runs (argocd)
+  --listen HOST:PORT           address of health and metrics (127.0.0.1:8081)
+  --log-level LEVEL            debug, info, warn or error (info)
+  --log-format FORMAT          text or json (text)
+`
+
+// Program is the command line around the agent, with what only a main function
+// may read.
+type Program struct {
+	Args           []string
+	Env            func(string) string
+	Stdout, Stderr io.Writer
+	Version        string
+}
+
+// Main runs a command and returns the exit code: 0 done, 1 failed, 2 usage.
+func (p Program) Main(ctx context.Context) int {
+	command, rest := "", []string(nil)
+	if len(p.Args) > 0 {
+		command, rest = p.Args[0], p.Args[1:]
+	}
+	switch command {
+	case "run":
+		return p.run(ctx, rest)
+	case "config":
+		if len(rest) > 0 && rest[0] == "check" {
+			return p.check(rest[1:])
+		}
+	case "version", "--version":
+		fmt.Fprintln(p.Stdout, p.Version)
+		return exitDone
+	case "help", "-h", "--help":
+		fmt.Fprint(p.Stdout, usage)
+		return exitDone
+	}
+	fmt.Fprint(p.Stderr, usage)
+	return exitUsage
+}
+
+func (p Program) run(ctx context.Context, args []string) int {
+	config, code, ok := p.load("run", args)
+	if !ok {
+		return code
+	}
+	p.saveMemory()
+	log := newLogger(p.Stderr, config.Log)
+	klog.SetSlogLogger(log.With("part", "client-go"))
+	a, err := New(Options{Config: config, Version: p.Version, Log: log})
+	if err != nil {
+		return p.fail(exitFailed, err)
+	}
+	if err := a.Run(ctx); err != nil {
+		return p.fail(exitFailed, err)
+	}
+	return exitDone
+}
+
+// Where the environment says nothing else, memory is dearer to an agent than
+// processor time: it stands on every cluster, and idles there.
+const (
+	gcPercent   = 50
+	memoryLimit = 80 << 20
+)
+
+func (p Program) saveMemory() {
+	if p.Env("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	if p.Env("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
+}
+
+func newLogger(to io.Writer, c LogConfig) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.Level}
+	if c.Format == formatJSON {
+		return slog.New(slog.NewJSONHandler(to, options))
+	}
+	return slog.New(slog.NewTextHandler(to, options))
+}
+
+func (p Program) check(args []string) int {
+	config, code, ok := p.load("config check", args)
+	if !ok {
+		return code
+	}
+	if _, err := newHubClient(config.Hub, p.Version); err != nil {
+		return p.fail(exitUsage, err)
+	}
+	if config.Kubernetes.Kubeconfig != "" {
+		if _, err := restConfig(config.Kubernetes); err != nil {
+			return p.fail(exitUsage, err)
+		}
+	}
+	fmt.Fprintf(p.Stdout, "the settings are good: report %s of the cluster %s to %s\n", strings.Join(config.reported(), ", "), config.Cluster.Name, config.Hub.URL)
+	return exitDone
+}
+
+// load reads the settings; ok is false where the program is to end with code.
+func (p Program) load(command string, args []string) (config Config, code int, ok bool) {
+	config, err := program.Load("landfall-agent "+command, args, p.Env)
+	switch {
+	case err == nil:
+		return config, exitDone, true
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(p.Stdout, usage)
+		return config, exitDone, false
+	}
+	return config, p.fail(exitUsage, err), false
+}
+
+func (p Program) fail(code int, err error) int {
+	fmt.Fprintln(p.Stderr, "landfall-agent:", err)
+	return code
+}
