@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -108,6 +109,7 @@ func TestAHubThatWasDownHearsWhatHappenedMeanwhile(t *testing.T) {
 	}
 
 	s.hub.revive(t)
+	s.awaitGone("Kustomization", s.namespace, "extra")
 	if v := s.gate(second, "").passes(); v.Counts.Total != 1 {
 		t.Errorf("want the one Kustomization that is left: %s", show(v))
 	}
@@ -150,12 +152,12 @@ func TestRightsThatAreTakenAwayBlockTheGate(t *testing.T) {
 	if err := s.client.Resource(roleBindings).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := s.cluster.admit(t.Context(), name); err != nil {
+	t.Cleanup(func() { // also when the test ends early
+		if err := s.cluster.admit(context.Background(), name); err != nil {
 			t.Error(err)
 		}
 	})
-	s.gate(first, "app").waits(notListed)
+	s.gate(first, "app").reopens(notListed)
 
 	if err := s.cluster.admit(t.Context(), name); err != nil {
 		t.Fatal(err)
@@ -203,7 +205,7 @@ func TestCustomResourcesThatComeAfterTheAgent(t *testing.T) {
 	if err := c.client.Resource(crds).Delete(t.Context(), "kustomizations.kustomize.toolkit.fluxcd.io", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.gate(commit, "app").waits(notListed)
+	s.gate(commit, "app").reopens(notListed)
 }
 
 // epoch is that of the shared cluster's agent.
