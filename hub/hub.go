@@ -284,7 +284,7 @@ func (h *Hub) build(ctx context.Context, s *store.Store) (*parts, error) {
 func (h *Hub) authenticate(ctx context.Context, p *parts) error {
 	local := loopback(h.opts.Config.Listen)
 	tokens, err := auth.New(auth.Options{
-		Store: tokenStore{p.store}, LoopbackOnly: local, DataDir: h.opts.Config.DataDir, Logger: h.opts.Log, Registerer: h.registry, Now: h.opts.Now,
+		Store: p.store, LoopbackOnly: local, DataDir: h.opts.Config.DataDir, Logger: h.opts.Log, Registerer: h.registry, Now: h.opts.Now,
 	})
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/landfall-hub/landfall/hub/auth"
+	"github.com/landfall-hub/landfall/hub/record"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -169,16 +170,16 @@ func (f *fakeHub) ClusterStates(_ context.Context, filter schema.StateFilter, p 
 // memoryStore keeps tokens in memory.
 type memoryStore struct {
 	mu      sync.Mutex
-	records []auth.Record
+	records []record.Token
 }
 
-func (m *memoryStore) Tokens(context.Context) ([]auth.Record, error) {
+func (m *memoryStore) Tokens(context.Context) ([]record.Token, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.records), nil
 }
 
-func (m *memoryStore) PutToken(_ context.Context, r auth.Record) error {
+func (m *memoryStore) PutToken(_ context.Context, r record.Token) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.records = append(m.records, r)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/landfall-hub/landfall/hub/record"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -69,7 +70,7 @@ type Tokens struct {
 // snapshot is the copy in memory; it is never changed. A nil one means that the
 // store has not been read yet.
 type snapshot struct {
-	byID map[string]Record
+	byID map[string]record.Token
 	// closed is set once a token was seen, and stays.
 	closed bool
 }
@@ -123,7 +124,7 @@ func (t *Tokens) refresh(ctx context.Context) error {
 		return fmt.Errorf("reading tokens: %w", err)
 	}
 	old := t.known.Load()
-	next := &snapshot{byID: make(map[string]Record, len(records)), closed: len(records) > 0 || old != nil && old.closed}
+	next := &snapshot{byID: make(map[string]record.Token, len(records)), closed: len(records) > 0 || old != nil && old.closed}
 	for _, r := range records {
 		if old != nil && old.byID[r.ID].Revoked { // a store that lags brings no token back
 			r.Revoked = true
@@ -140,8 +141,8 @@ func (t *Tokens) publish(s *snapshot) {
 }
 
 // put publishes a copy with one more or one changed record.
-func (t *Tokens) put(r Record) {
-	next := &snapshot{byID: map[string]Record{r.ID: r}, closed: true}
+func (t *Tokens) put(r record.Token) {
+	next := &snapshot{byID: map[string]record.Token{r.ID: r}, closed: true}
 	for id, old := range t.known.Load().byID {
 		if id != r.ID {
 			next.byID[id] = old
@@ -151,14 +152,14 @@ func (t *Tokens) put(r Record) {
 }
 
 // live returns the records in force, sorted by id.
-func (s *snapshot) live() []Record {
-	out := make([]Record, 0, len(s.byID))
+func (s *snapshot) live() []record.Token {
+	out := make([]record.Token, 0, len(s.byID))
 	for _, r := range s.byID {
 		if !r.Revoked {
 			out = append(out, r)
 		}
 	}
-	slices.SortFunc(out, func(a, b Record) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b record.Token) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
 
@@ -206,7 +207,7 @@ func (t *Tokens) Authenticate(_ context.Context, bearer string) (schema.Token, e
 	if subtle.ConstantTimeCompare(hash[:], r.Hash[:]) != 1 || r.Revoked || !r.Role.Valid() {
 		return schema.Token{}, stranger
 	}
-	return r.token(), nil
+	return described(r), nil
 }
 
 // List returns the tokens in force, sorted by id.
@@ -218,7 +219,7 @@ func (t *Tokens) List(context.Context) ([]schema.Token, error) {
 	live := s.live()
 	out := make([]schema.Token, 0, len(live))
 	for _, r := range live {
-		out = append(out, r.token())
+		out = append(out, described(r))
 	}
 	return out, nil
 }
@@ -246,14 +247,14 @@ func (t *Tokens) Create(ctx context.Context, req schema.TokenRequest) (schema.To
 		return schema.Token{}, unavailable(err)
 	}
 	t.put(r)
-	token := r.token()
+	token := described(r)
 	token.Secret = bearer
 	return token, nil
 }
 
-func (t *Tokens) newRecord(req schema.TokenRequest) (bearer string, r Record) {
+func (t *Tokens) newRecord(req schema.TokenRequest) (bearer string, r record.Token) {
 	bearer, id := newBearer()
-	return bearer, Record{
+	return bearer, record.Token{
 		ID:        id,
 		Name:      req.Name,
 		Role:      req.Role,

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/landfall-hub/landfall/hub/record"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -23,14 +24,14 @@ var at = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 // store is a TokenStore in memory that can be down, and can be slow to read.
 type store struct {
 	mu      sync.Mutex
-	records []Record
+	records []record.Token
 	down    bool
-	lagging []Record // what it answers instead, where it is not nil
+	lagging []record.Token // what it answers instead, where it is not nil
 }
 
 var errDown = errors.New("dial tcp: connection refused")
 
-func (s *store) Tokens(context.Context) ([]Record, error) {
+func (s *store) Tokens(context.Context) ([]record.Token, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
@@ -42,7 +43,7 @@ func (s *store) Tokens(context.Context) ([]Record, error) {
 	return slices.Clone(s.records), nil
 }
 
-func (s *store) PutToken(_ context.Context, r Record) error {
+func (s *store) PutToken(_ context.Context, r record.Token) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
@@ -190,12 +191,12 @@ func TestWhenTokensAreRequired(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		loopback bool
-		records  []Record
+		records  []record.Token
 		want     bool
 	}{
 		"loopback, none":    {"a trial on one machine", true, nil, false},
-		"loopback, one":     {"somebody cares", true, []Record{{ID: "a", Role: schema.RoleAdmin}}, true},
-		"loopback, revoked": {"a door that was closed stays closed", true, []Record{{ID: "a", Role: schema.RoleAdmin, Revoked: true}}, true},
+		"loopback, one":     {"somebody cares", true, []record.Token{{ID: "a", Role: schema.RoleAdmin}}, true},
+		"loopback, revoked": {"a door that was closed stays closed", true, []record.Token{{ID: "a", Role: schema.RoleAdmin, Revoked: true}}, true},
 		"network, none":     {"others can reach it", false, nil, true},
 	}
 	for name, tc := range cases {

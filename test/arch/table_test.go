@@ -147,7 +147,7 @@ var rows = []row{
 		why: "routes declare the narrow interfaces they need, so that HTTP can be tested without a database; " +
 			"go-json-experiment names the JSON pointer of a bad field, which encoding/json cannot; label selectors are Kubernetes' own",
 	},
-	{folder: "hub/auth", tests: []string{"hub/..."}, why: "tokens and roles know neither HTTP nor the database"},
+	{folder: "hub/auth", imports: []string{"hub/record"}, tests: []string{"hub/..."}, why: "tokens and roles know neither HTTP nor the database"},
 	{
 		folder: "hub/record", pure: true, imports: []string{"hub/compliance", "hub/fold"},
 		why: "what passes between the store and those who ask it, in the hub's own words: nobody else needs a database driver",

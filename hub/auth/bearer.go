@@ -3,40 +3,26 @@ package auth
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
 	"strings"
-	"time"
 
+	"github.com/landfall-hub/landfall/hub/record"
 	"github.com/landfall-hub/landfall/schema"
 )
 
-// Record is a token as it is stored: never its secret. The secret has 256
-// random bits, so a plain SHA-256 of it cannot be guessed back.
-type Record struct {
-	ID      string
-	Name    string
-	Role    schema.Role
-	Cluster string
-	// Hash is the SHA-256 of the whole bearer text.
-	Hash      [sha256.Size]byte
-	CreatedAt time.Time
-	Revoked   bool
-}
-
-// token describes the record in the API's words, without the secret.
-func (r Record) token() schema.Token {
+// described is a stored token in the API's words, without its hash.
+func described(r record.Token) schema.Token {
 	return schema.Token{ID: r.ID, Name: r.Name, Role: r.Role, Cluster: r.Cluster, CreatedAt: r.CreatedAt}
 }
 
-// TokenStore keeps records. A change is visible to the next reading.
+// TokenStore keeps tokens. A change is visible to the next reading.
 type TokenStore interface {
-	// Tokens returns every record, revoked ones too.
-	Tokens(ctx context.Context) ([]Record, error)
-	// PutToken stores a new record; storing the same one again changes nothing.
-	PutToken(ctx context.Context, r Record) error
-	// RevokeToken marks the record of that id.
+	// Tokens returns every token, revoked ones too.
+	Tokens(ctx context.Context) ([]record.Token, error)
+	// PutToken stores a new token; storing the same one again changes nothing.
+	PutToken(ctx context.Context, r record.Token) error
+	// RevokeToken marks the token of that id.
 	RevokeToken(ctx context.Context, id string) error
 }
 
