@@ -167,13 +167,15 @@ func TestWatchBreaks(t *testing.T) {
 		reason string
 		says   func(w http.ResponseWriter)
 	}{
-		"garbage":     {"no event", func(w http.ResponseWriter) { _, _ = io.WriteString(w, "}}}}") }},
-		"half":        {"half an event", func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"type":"DELETED","object":{"kind"`) }},
-		"nameless":    {"an event about nothing", func(w http.ResponseWriter) { send(w, "DELETED", map[string]any{}) }},
-		"expired":     {"410 in the stream", func(w http.ResponseWriter) { send(w, "ERROR", apierrors.NewResourceExpired("old").Status()) }},
-		"internal":    {"500 in the stream", func(w http.ResponseWriter) { send(w, "ERROR", internalError().Status()) }},
-		"no more":     {"it ends at once", func(http.ResponseWriter) {}},
-		"strange one": {"an event nobody knows", func(w http.ResponseWriter) { send(w, "EXPLODED", map[string]any{"kind": "Kustomization", "apiVersion": "x/v1"}) }},
+		"garbage":  {"no event", func(w http.ResponseWriter) { _, _ = io.WriteString(w, "}}}}") }},
+		"half":     {"half an event", func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"type":"DELETED","object":{"kind"`) }},
+		"nameless": {"an event about nothing", func(w http.ResponseWriter) { send(w, "DELETED", map[string]any{}) }},
+		"expired":  {"410 in the stream", func(w http.ResponseWriter) { send(w, "ERROR", apierrors.NewResourceExpired("old").Status()) }},
+		"internal": {"500 in the stream", func(w http.ResponseWriter) { send(w, "ERROR", internalError().Status()) }},
+		"no more":  {"it ends at once", func(http.ResponseWriter) {}},
+		"strange one": {"an event nobody knows", func(w http.ResponseWriter) {
+			send(w, "EXPLODED", map[string]any{"kind": "Kustomization", "apiVersion": "x/v1"})
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			both(t, func(t *testing.T, server *apiServer) {
