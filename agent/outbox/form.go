@@ -94,12 +94,12 @@ func withoutIndex(complaint string) string { return reconcilerIndex.ReplaceAllSt
 // blamed returns the place of the reconciler, or of the removal, that a
 // problem's pointer names.
 func blamed(pointer string) (list string, index int, ok bool) {
-	m := reconcilerIndex.FindStringSubmatchIndex(pointer)
-	if m == nil || m[0] != 0 {
+	m := reconcilerIndex.FindStringSubmatch(pointer)
+	if len(m) != 3 || !strings.HasPrefix(pointer, m[0]) {
 		return "", 0, false
 	}
-	index, err := strconv.Atoi(pointer[m[4]:m[5]])
-	return pointer[m[2]:m[3]], index, err == nil
+	index, err := strconv.Atoi(m[2])
+	return m[1], index, err == nil
 }
 
 // size estimates a reconciler's JSON in bytes, rather too high: what JSON

@@ -44,8 +44,7 @@ type Options struct {
 	// Window is how long after a message the next change may wait for others. A
 	// change that finds the outbox idle for longer leaves at once. Default 100 ms.
 	Window time.Duration
-	// MaxReconcilers and MaxBytes bound a message: its reconcilers (at most
-	// 100,000), and its size before compression, in bytes, as estimated. Defaults
+	// MaxReconcilers and MaxBytes bound a message: its reconcilers, and its size before compression, in bytes, as estimated. Defaults
 	// 1000 and 4 MiB. What was put together is only split beyond them.
 	MaxReconcilers, MaxBytes int
 	// MaxHistory is how many states of one reconciler may wait, MaxPending how
@@ -56,7 +55,7 @@ type Options struct {
 	// Now is the clock that stamps messages; nil is time.Now.
 	Now func() time.Time
 	// Random returns a number in [0, 1) that spreads heartbeats and retries of
-	// many agents; nil is math/rand/v2's.
+	// many agents; several goroutines call it. Nil is math/rand/v2's.
 	Random func() float64
 	// Logger may be nil.
 	Logger     *slog.Logger
@@ -73,9 +72,13 @@ func (o *Options) validate() error {
 	if err := o.Registration.Validate(); err != nil {
 		return fmt.Errorf("the registration of %s: %w", o.Cluster, err)
 	}
+	beat := schema.Heartbeat{Agent: o.Agent, Epoch: 1}
+	if err := beat.Validate(); err != nil {
+		return fmt.Errorf("the agent of %s: %w", o.Cluster, err)
+	}
 	o.defaults()
-	if o.Window < 0 || o.MaxReconcilers < 1 || o.MaxReconcilers > 100_000 || o.MaxBytes < minBytes || o.MaxHistory < 1 || o.MaxPending < 1 {
-		return fmt.Errorf("a window of %s, messages of %d reconcilers and %d bytes, %d states of a reconciler and %d in all: none negative, at most 100000 reconcilers, at least %d bytes",
+	if o.Window < 0 || o.MaxReconcilers < 1 || o.MaxBytes < minBytes || o.MaxHistory < 1 || o.MaxPending < 1 {
+		return fmt.Errorf("a window of %s, messages of %d reconcilers and %d bytes, %d states of a reconciler and %d in all: all positive, and at least %d bytes",
 			o.Window, o.MaxReconcilers, o.MaxBytes, o.MaxHistory, o.MaxPending, minBytes)
 	}
 	return nil

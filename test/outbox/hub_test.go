@@ -208,7 +208,7 @@ func (h *hub) lose() {
 	if s := h.memory.states[cluster]; s != nil {
 		half := fold.NewState()
 		for _, ref := range slices.SortedFunc(maps.Keys(s.Entries), schema.ObjectRef.Compare) {
-			if h.random.IntN(2) == 0 {
+			if h.coin() {
 				half.Put(ref, s.Entries[ref])
 			}
 		}
@@ -219,6 +219,19 @@ func (h *hub) lose() {
 	}
 	h.memory.mu.Unlock()
 	h.start()
+}
+
+// set changes how bad the hub is.
+func (h *hub) set(trouble float64, narrow int, blunt bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.trouble, h.narrow, h.blunt = trouble, narrow, blunt
+}
+
+func (h *hub) coin() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.random.IntN(2) == 0
 }
 
 func (h *hub) entries() map[schema.ObjectRef]*fold.Entry {
@@ -345,7 +358,10 @@ func (h *hub) Report(ctx context.Context, name string, r *schema.Report) (schema
 
 // judge is what this hub refuses.
 func (h *hub) judge(r *schema.Report) error {
-	if len(r.Reconcilers)+len(r.Removed) > h.narrow {
+	h.mu.Lock()
+	narrow, blunt := h.narrow, h.blunt
+	h.mu.Unlock()
+	if len(r.Reconcilers)+len(r.Removed) > narrow {
 		h.count("413")
 		return problem(http.StatusRequestEntityTooLarge, schema.CodeBodyTooLarge, "", 0)
 	}
@@ -354,7 +370,7 @@ func (h *hub) judge(r *schema.Report) error {
 			continue
 		}
 		h.count("400")
-		if h.blunt {
+		if blunt {
 			return problem(http.StatusBadRequest, schema.CodeInvalidJSON, "", 0)
 		}
 		return problem(http.StatusBadRequest, schema.CodeInvalidField, fmt.Sprintf("/reconcilers/%d/health", i), 0)

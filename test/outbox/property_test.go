@@ -224,7 +224,7 @@ func run(t *testing.T, seed uint64, seen map[string]int) {
 	reg := prometheus.NewRegistry()
 	o, err := outbox.New(outbox.Options{
 		Cluster: cluster, Registration: schema.Registration{HeartbeatInterval: schema.Duration(interval)}, Hub: h, State: w, Registerer: reg,
-		MaxReconcilers: 4, MaxHistory: 3 + random.IntN(4), MaxPending: 40, Random: rand.New(rand.NewPCG(seed, 9)).Float64,
+		MaxReconcilers: 4, MaxHistory: 3 + random.IntN(4), MaxPending: 40, Random: chance(seed),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -233,14 +233,12 @@ func run(t *testing.T, seed uint64, seen map[string]int) {
 	done := make(chan error, 1)
 	go func() { done <- o.Run(ctx) }()
 	if random.IntN(2) == 0 {
-		h.trouble = 1
+		h.set(1, h.narrow, false)
 	}
 	for range 60 {
 		step(t, w, h, o, loses)
 	}
-	h.mu.Lock()
-	h.trouble, h.narrow = 0, 1<<30
-	h.mu.Unlock()
+	h.set(0, 1<<30, false)
 	w.kinds(o, kinds...)
 	time.Sleep(3 * time.Hour)
 	synctest.Wait()
@@ -266,6 +264,17 @@ func run(t *testing.T, seed uint64, seen map[string]int) {
 	seen["epochs"] += int(o.Status().Epoch)
 }
 
+// chance is a source of numbers for several goroutines.
+func chance(seed uint64) func() float64 {
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(seed, 9))
+	return func() float64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return random.Float64()
+	}
+}
+
 func add(a, b map[string]int) map[string]int {
 	sum := maps.Clone(a)
 	for k, n := range b {
@@ -287,13 +296,9 @@ func step(t *testing.T, w *world, h *hub, o *outbox.Outbox, loses bool) {
 	case n < 29:
 		w.kinds(o, kinds...)
 	case n < 32:
-		h.mu.Lock()
-		h.trouble = []float64{0, 0, 0.3, 1}[w.IntN(4)]
-		h.mu.Unlock()
+		h.set([]float64{0, 0, 0.3, 1}[w.IntN(4)], h.narrow, h.blunt)
 	case n < 33:
-		h.mu.Lock()
-		h.narrow, h.blunt = 1+w.IntN(6), w.IntN(2) == 0
-		h.mu.Unlock()
+		h.set(h.trouble, 1+w.IntN(6), w.IntN(2) == 0)
 	case n < 35:
 		h.restart()
 	case n < 36 && loses:
