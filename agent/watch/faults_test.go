@@ -21,6 +21,7 @@ func TestServerDown(t *testing.T) {
 		b := run(t, server)
 		b.hears()
 
+		unchanged := b.settled()
 		server.setDown(true)
 		time.Sleep(DefaultStale / 2)
 		b.wantState(t, kustomization, Listed)
@@ -28,7 +29,7 @@ func TestServerDown(t *testing.T) {
 		server.put(kustomization, "a", "one", "2")
 		server.setDown(false)
 		time.Sleep(time.Minute)
-		b.wantState(t, kustomization, Listed)
+		unchanged(t)
 		b.wantHeard(t, "Kustomization/a/one")
 
 		server.setDown(true)
@@ -77,6 +78,7 @@ func TestGone(t *testing.T) {
 		server.put(kustomization, "a", "two", "1")
 		b := run(t, server)
 		b.hears()
+		unchanged := b.settled()
 		server.setDown(true)
 		time.Sleep(time.Second)
 		server.remove(kustomization, "a", "one")
@@ -84,10 +86,8 @@ func TestGone(t *testing.T) {
 		server.put(gitRepository, "a", "other", "1")
 		server.compact()
 		server.setDown(false)
-		for range 60 {
-			time.Sleep(time.Second)
-			b.wantState(t, kustomization, Listed)
-		}
+		time.Sleep(time.Minute)
+		unchanged(t)
 		b.wantHeard(t, "Kustomization/a/one", "Kustomization/a/two")
 		b.wantKeys(t, kustomization, "a/two=2")
 	})
@@ -103,7 +103,7 @@ func TestLostAfterwards(t *testing.T) {
 		answer http.HandlerFunc
 	}{
 		"hangs":        {"it takes the question and says nothing", hang},
-		"hangs inside": {"it begins to answer and says nothing", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(200); hang(w, r) }},
+		"hangs inside": {"it begins to answer and says nothing", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusOK); hang(w, r) }},
 		"garbage": {"a proxy in between shows a page", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "<html>welcome</html>")
 		}},
@@ -184,6 +184,7 @@ func TestWatchBreaks(t *testing.T) {
 				server.put(kustomization, "a", "two", "1")
 				b := run(t, server)
 				b.hears()
+				unchanged := b.settled()
 				server.setFault(func(verb string, w http.ResponseWriter, r *http.Request) bool {
 					if verb != "watch" || r.URL.Query().Get("sendInitialEvents") == "true" {
 						return false
@@ -194,13 +195,12 @@ func TestWatchBreaks(t *testing.T) {
 				})
 				server.kickWatches()
 				time.Sleep(time.Minute)
-				b.wantState(t, kustomization, Listed)
 				b.wantKeys(t, kustomization, "a/one=1", "a/two=1")
 				b.wantHeard(t)
 				server.remove(kustomization, "a", "two")
 				server.setFault(nil)
 				time.Sleep(time.Minute)
-				b.wantState(t, kustomization, Listed)
+				unchanged(t)
 				b.wantHeard(t, "Kustomization/a/two")
 				b.wantKeys(t, kustomization, "a/one=1")
 				if t.Failed() {

@@ -28,15 +28,17 @@ func DefaultKinds() []Kind {
 type State string
 
 const (
-	// Absent: the cluster does not serve the kind, and it was never listed.
+	// Absent is a kind that the cluster does not serve, and that was never
+	// listed.
 	Absent State = "absent"
-	// Syncing: it was not listed completely yet.
+	// Syncing is a kind that was not listed completely yet.
 	Syncing State = "syncing"
-	// Listed: the objects known are those that the API server has.
+	// Listed is a kind of which the objects known are those that the API server
+	// has.
 	Listed State = "listed"
-	// Unlisted: it cannot be listed now: forbidden, no longer served after it
-	// was listed, or out of reach for longer than Options.Stale. The objects
-	// known are those seen last.
+	// Unlisted is a kind that cannot be listed now: forbidden, no longer served
+	// after it was listed, or out of reach for longer than Options.Stale. The
+	// objects known are those seen last.
 	Unlisted State = "unlisted"
 )
 
