@@ -286,7 +286,9 @@ func TestRunEnds(t *testing.T) {
 		"idle":        func(*fake) {},
 		"registering": func(f *fake) { f.onRegister = func() error { return errNetwork } },
 		"retrying":    func(f *fake) { f.onReport = func(*schema.Report) error { return errNetwork } },
-		"taken out":   func(f *fake) { f.onRegister = func() error { return refused(http.StatusGone, schema.CodeDecommissioned, "", 0) } },
+		"taken out": func(f *fake) {
+			f.onRegister = func() error { return refused(http.StatusGone, schema.CodeDecommissioned, "", 0) }
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(_ *testing.T, r *rig, start func()) {
