@@ -123,7 +123,7 @@ var program = settings.Settings[Config]{
 	Flags:    (*Config).flags,
 	Validate: (*Config).validate,
 	Secrets:  map[string]func(*Config) *string{"LANDFALL_TOKEN": func(c *Config) *string { return &c.Hub.Token }},
-	Keys: map[string]string{
+	Keys: map[string]string{ //nolint:gosec // names of settings
 		"cluster": "cluster.name", "memberships": "cluster.memberships", "labels": "cluster.labels",
 		"hub": "hub.url", "token-file": "hub.token_file", "ca-file": "hub.ca_file",
 		"kubeconfig": "kubernetes.kubeconfig", "context": "kubernetes.context", "discovery-interval": "kubernetes.discovery_interval",

@@ -177,7 +177,7 @@ func (f *facts) await(r schema.Reconciler, children []schema.ObjectRef, states m
 		return r
 	}
 	for _, child := range children {
-		why := ""
+		var why string
 		switch state, watched := states[child.Kind]; {
 		case !watched:
 			why = "which this agent is not configured to watch"

@@ -10,10 +10,11 @@ import (
 	"github.com/landfall-hub/landfall/schema"
 )
 
-// inCluster is how Argo CD names the cluster that it runs on.
+// InClusterName and inClusterServer are how Argo CD names the cluster that it
+// runs on.
 const (
+	InClusterName   = "in-cluster"
 	inClusterServer = "https://kubernetes.default.svc"
-	inClusterName   = "in-cluster"
 )
 
 // Destination is the cluster that an Application deploys to, as it was written:
@@ -33,7 +34,7 @@ func ReadDestination(obj *unstructured.Unstructured) Destination {
 // Local reports whether the destination is the cluster that Argo CD runs on.
 func (d Destination) Local() bool {
 	if d.Name != "" {
-		return d.Name == inClusterName
+		return d.Name == InClusterName
 	}
 	return strings.TrimSuffix(strings.TrimRight(d.Server, "/"), ":443") == inClusterServer
 }
