@@ -228,7 +228,8 @@ func TestPutWhileASnapshotIsRead(t *testing.T) {
 		r.facts.all[ref("a")] = kustomization("a", schema.StatusInProgress)
 		r.facts.all[ref("c")] = kustomization("c", schema.StatusInProgress)
 		r.facts.reading = func(string) {
-			r.has(kustomization("a", schema.StatusSuccess)) // it was, it is, and it was not in between
+			r.facts.reading = nil
+			r.Put(kustomization("a", schema.StatusSuccess)) // it was, it is, and it was not in between
 			r.Remove(ref("c"))
 		}
 		r.facts.mu.Unlock()
@@ -240,9 +241,40 @@ func TestPutWhileASnapshotIsRead(t *testing.T) {
 		})
 		r.rest()
 		expect(t, "a resync", []string{
-			"1/2 snapshot [Kustomization] unlisted []: a=in_progress b=success c=in_progress",
+			"1/2 snapshot [Kustomization] unlisted []: a=success b=success",
 			"1/3 delta: a=success -c",
 		}, r.told())
+	})
+}
+
+// Kinds are read one after the other; a parent that changes in between must not
+// stand beside the children it had before.
+func TestASnapshotIsOfOneTime(t *testing.T) {
+	release := func(status schema.Status) schema.Reconciler {
+		rec := kustomization("child", status, ownedBy("parent"))
+		rec.Kind = "HelmRelease"
+		return rec
+	}
+	inBubble(t, nil, func(t *testing.T, r *rig, start func()) {
+		start()
+		r.has(kustomization("parent", schema.StatusInProgress), release(schema.StatusSuccess))
+		r.facts.reading = func(kind string) {
+			if kind != "HelmRelease" {
+				return
+			}
+			r.facts.mu.Lock() // the wiring has seen it, and not put it yet
+			defer r.facts.mu.Unlock()
+			r.facts.reading = nil
+			child := release(schema.StatusFailure)
+			r.facts.all[child.Ref()] = child
+			r.facts.all[ref("parent")] = kustomization("parent", schema.StatusSuccess)
+		}
+		r.Kinds([]string{"HelmRelease", flux}, nil)
+		r.rest()
+		got := r.told()
+		if last := got[len(got)-1]; !strings.HasSuffix(last, "child=failure parent=success") {
+			t.Errorf("the hub was told %q", got)
+		}
 	})
 }
 

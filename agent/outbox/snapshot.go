@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -71,6 +72,20 @@ func (s *snapshot) holds(index map[schema.ObjectRef]*item, it *item) bool {
 // stands behind it, because it may be newer than what was read.
 func (o *Outbox) snapshot() {
 	s, w := o.beginSnapshot()
+	// Kinds are read one after the other. What two readings in a row agree on was
+	// so at one time, between them: no parent is newer than its children.
+	const readings = 3
+	index := o.read(s)
+	for range readings - 1 {
+		before := index
+		if index = o.read(s); alike(before, index) {
+			break
+		}
+	}
+	o.endSnapshot(s, w, index)
+}
+
+func (o *Outbox) read(s *snapshot) map[schema.ObjectRef]*item {
 	index := map[schema.ObjectRef]*item{}
 	for _, kind := range s.kinds {
 		for rec := range o.opts.State.Reconcilers(kind) {
@@ -82,7 +97,11 @@ func (o *Outbox) snapshot() {
 			}
 		}
 	}
-	o.endSnapshot(s, w, index)
+	return index
+}
+
+func alike(a, b map[schema.ObjectRef]*item) bool {
+	return maps.EqualFunc(a, b, func(x, y *item) bool { return x.form.digest == y.form.digest })
 }
 
 func (o *Outbox) beginSnapshot() (*snapshot, *work) {
@@ -111,23 +130,26 @@ func (o *Outbox) endSnapshot(s *snapshot, w *work, index map[schema.ObjectRef]*i
 		}
 		delete(index, ref)
 	}
-	behind := map[schema.ObjectRef]bool{}
+	// What was put meanwhile was put together with its children, some of which
+	// may have been read before.
 	for _, later := range o.queue.works[at+1:] {
-		for ref := range later.batch.items {
-			behind[ref] = true
+		for ref, it := range later.batch.items {
+			if it.form == nil {
+				delete(index, ref)
+				continue
+			}
+			index[ref] = &item{ref: ref, form: it.form, seen: it.seen}
 		}
 	}
 	for _, ref := range o.ledger.of(s.kinds) {
-		if index[ref] == nil && !behind[ref] {
+		if index[ref] == nil {
 			o.ledger.note(ref, nil)
 		}
 	}
 	s.items = make([]*item, 0, len(index))
 	for ref, it := range index {
 		s.items = append(s.items, it)
-		if !behind[ref] {
-			o.ledger.note(ref, it.form)
-		}
+		o.ledger.note(ref, it.form)
 	}
 	s.items = childrenFirst(s.items)
 	o.dropCovered(s, at, index)

@@ -36,6 +36,8 @@ type world struct {
 	successes map[state]bool
 	last      map[schema.ObjectRef]schema.Digest
 	listed    []string
+	// delay is how long it takes to read a kind.
+	delay time.Duration
 }
 
 func (w *world) Reconcilers(kind string) iter.Seq[schema.Reconciler] {
@@ -53,6 +55,7 @@ func (w *world) Reconcilers(kind string) iter.Seq[schema.Reconciler] {
 				return
 			}
 		}
+		time.Sleep(w.delay) // changes come while a snapshot is read
 	}
 }
 
@@ -97,7 +100,7 @@ func (w *world) group() []schema.Reconciler {
 	var all []schema.Reconciler
 	var children []state
 	for child := range 5 {
-		ref := named(kinds[w.IntN(2)], 10*(n+1)+child)
+		ref := named(kinds[w.IntN(3)], 10*(n+1)+child)
 		rec, there := w.objs[ref]
 		switch w.IntN(4) {
 		case 0:
@@ -213,7 +216,7 @@ func run(t *testing.T, seed uint64, seen map[string]int) {
 	h := newHub(t, rand.New(rand.NewPCG(seed, 8)))
 	w := &world{
 		Rand: random, objs: map[schema.ObjectRef]schema.Reconciler{}, versions: map[state]int{}, groups: map[state][]state{},
-		successes: map[state]bool{}, last: map[schema.ObjectRef]schema.Digest{},
+		successes: map[state]bool{}, last: map[schema.ObjectRef]schema.Digest{}, delay: time.Duration(random.IntN(50)) * time.Millisecond,
 	}
 	loses := seed%2 == 1
 	h.check = func(r *schema.Report, entries map[schema.ObjectRef]*fold.Entry) {
