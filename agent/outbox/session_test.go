@@ -115,8 +115,21 @@ func TestNoDigestOfWhatWasNeverListed(t *testing.T) {
 func TestSuperseded(t *testing.T) {
 	for name, learn := range map[string]func(r *rig){
 		"from a report": func(r *rig) {
-			r.hub.set(func(f *fake) { f.onHeartbeat = nil })
+			r.hub.set(func(f *fake) {
+				told := f.onHeartbeat
+				f.onHeartbeat = func(h schema.Heartbeat) (schema.HeartbeatAnswer, error) {
+					if len(f.taken) == 0 {
+						return schema.HeartbeatAnswer{CurrentEpoch: 1}, nil
+					}
+					return told(h)
+				}
+			})
+			r.rest()
 			r.has(kustomization("a", schema.StatusFailure))
+			synctest.Wait()
+			if s := r.Status(); s.Mode != Superseded || s.Waiting != 0 {
+				r.t.Errorf("after the answer to a report the status is %+v", s)
+			}
 		},
 		"from a heartbeat": func(*rig) {},
 	} {
@@ -176,6 +189,11 @@ func TestTheHubForgotTheCluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, r *rig, start func()) {
 				r.settled(start, kustomization("a", schema.StatusSuccess))
+				app := kustomization("app", schema.StatusSuccess)
+				app.Kind = "Application" // not listed yet
+				r.has(app)
+				r.rest()
+				r.told()
 				r.hub.set(func(f *fake) {
 					f.onReport = func(m *schema.Report) error {
 						if m.Epoch == 1 {
@@ -187,6 +205,9 @@ func TestTheHubForgotTheCluster(t *testing.T) {
 				r.has(kustomization("b", schema.StatusSuccess))
 				r.rest()
 				expect(t, "to the new hub", []string{"2/1 snapshot [Kustomization] unlisted []: a=success b=success"}, r.told())
+				r.has(app)
+				r.rest()
+				expect(t, "what the old one knew", []string{"2/2 delta: app=success"}, r.told())
 			})
 		})
 	}
@@ -461,6 +482,56 @@ func TestNumberOfAnUnsureMessage(t *testing.T) {
 		r.has(kustomization("a", schema.StatusSuccess, healthy("sick")))
 		r.rest()
 		expect(t, "after 1/2 was sent twice", []string{"1/3 delta: a=unknown"}, r.told())
+	})
+}
+
+// A snapshot in parts is one row of numbers: after a number that may be taken it
+// begins again, else the hub would not see it complete.
+func TestSnapshotAfterAnUnsureRefusal(t *testing.T) {
+	inBubble(t, func(o *Options) { o.MaxReconcilers = 1 }, func(t *testing.T, r *rig, start func()) {
+		answers := []error{nil, errNetwork, refused(http.StatusBadRequest, schema.CodeInvalidField, "/reconcilers/0/health", 0)}
+		r.hub.onReport = func(*schema.Report) (err error) {
+			if len(answers) > 0 {
+				err, answers = answers[0], answers[1:]
+			}
+			return err
+		}
+		r.has(kustomization("a", schema.StatusSuccess), kustomization("b", schema.StatusSuccess, healthy("sick")), kustomization("c", schema.StatusSuccess))
+		start()
+		r.Kinds([]string{flux}, nil)
+		r.rest()
+		expect(t, "a set that was broken off, and a whole one", []string{
+			"1/1 snapshot [Kustomization] 1 of 3 unlisted []: a=success",
+			"1/3 snapshot [Kustomization] 1 of 3: a=success",
+			"1/4 snapshot [Kustomization] 2 of 3: b=unknown",
+			"1/5 snapshot [Kustomization] 3 of 3: c=success",
+		}, r.told())
+	})
+}
+
+// A child that waits already and did not change travels with the parent that was
+// put with it.
+func TestUnchangedChildTravelsWithItsParent(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, r *rig, start func()) {
+		r.settled(start)
+		r.hub.set(func(f *fake) {
+			f.onReport = func(m *schema.Report) error {
+				if len(m.Reconcilers) > 2 {
+					return errTooLarge
+				}
+				return nil
+			}
+		})
+		r.has(kustomization("leaves at once", schema.StatusSuccess))
+		synctest.Wait()
+		child := kustomization("z-child", schema.StatusSuccess, ownedBy("a-parent"))
+		r.has(child)
+		r.has(kustomization("b", schema.StatusSuccess))
+		r.has(kustomization("a-parent", schema.StatusSuccess), child)
+		r.rest()
+		expect(t, "in messages of two", []string{
+			"1/2 delta: leaves at once=success", "1/3 delta: b=success", "1/4 delta: z-child=success a-parent=success",
+		}, r.told())
 	})
 }
 
