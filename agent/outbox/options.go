@@ -36,7 +36,8 @@ type Options struct {
 	// Registration is what the cluster says of itself. Its heartbeat interval is
 	// the outbox's; none is schema.DefaultHeartbeatInterval.
 	Registration schema.Registration
-	// Agent describes the program in every message.
+	// Agent describes the program in every message, and in the registration where
+	// that says nothing.
 	Agent schema.Agent
 	Hub   Hub
 	State State
@@ -98,6 +99,9 @@ func (o *Options) defaults() {
 	}
 	if o.Registration.HeartbeatInterval == 0 {
 		o.Registration.HeartbeatInterval = schema.DefaultHeartbeatInterval
+	}
+	if o.Registration.Agent == (schema.Agent{}) {
+		o.Registration.Agent = o.Agent
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -1,6 +1,9 @@
 package outbox
 
-import "github.com/landfall-hub/landfall/schema"
+import (
+	"github.com/landfall-hub/landfall/internal/hubclient"
+	"github.com/landfall-hub/landfall/schema"
+)
 
 // begin starts the session of an epoch. What the hub has from before is not
 // known, so a snapshot of all listed kinds is due.
@@ -71,6 +74,12 @@ func (o *Outbox) leave(epoch uint64, to Mode, why string) {
 	}
 }
 
+// alikeTrouble reports whether two errors need not both be logged: texts differ
+// in ports and request ids.
+func alikeTrouble(a, b error) bool {
+	return a != nil && judge(a) == judge(b) && hubclient.Status(a) == hubclient.Status(b) && codeOf(a) == codeOf(b)
+}
+
 // note takes down how telling the hub went, and logs what changed.
 func (o *Outbox) note(what string, err error) {
 	o.mu.Lock()
@@ -84,7 +93,7 @@ func (o *Outbox) note(what string, err error) {
 	switch {
 	case err == nil && before != nil:
 		o.log.Info("the hub answers again", "cluster", o.opts.Cluster, "to", what)
-	case err != nil && (before == nil || before.Error() != err.Error()):
+	case err != nil && !alikeTrouble(before, err):
 		o.log.Warn("the hub could not be told; trying again", "cluster", o.opts.Cluster, "what", what, "advice", advice(err), "error", err)
 	}
 }

@@ -488,7 +488,7 @@ func TestNumberOfAnUnsureMessage(t *testing.T) {
 // A snapshot in parts is one row of numbers: after a number that may be taken it
 // begins again, else the hub would not see it complete.
 func TestSnapshotAfterAnUnsureRefusal(t *testing.T) {
-	inBubble(t, func(o *Options) { o.MaxReconcilers = 1 }, func(t *testing.T, r *rig, start func()) {
+	inBubble(t, func(o *Options) { o.MaxReconcilers = 2 }, func(t *testing.T, r *rig, start func()) {
 		answers := []error{nil, errNetwork, refused(http.StatusBadRequest, schema.CodeInvalidField, "/reconcilers/0/health", 0)}
 		r.hub.onReport = func(*schema.Report) (err error) {
 			if len(answers) > 0 {
@@ -496,15 +496,16 @@ func TestSnapshotAfterAnUnsureRefusal(t *testing.T) {
 			}
 			return err
 		}
-		r.has(kustomization("a", schema.StatusSuccess), kustomization("b", schema.StatusSuccess, healthy("sick")), kustomization("c", schema.StatusSuccess))
+		r.has(kustomization("a", schema.StatusSuccess), kustomization("b", schema.StatusSuccess))
+		r.has(kustomization("c", schema.StatusSuccess, healthy("sick")), kustomization("d", schema.StatusSuccess), kustomization("e", schema.StatusSuccess))
 		start()
 		r.Kinds([]string{flux}, nil)
 		r.rest()
 		expect(t, "a set that was broken off, and a whole one", []string{
-			"1/1 snapshot [Kustomization] 1 of 3 unlisted []: a=success",
-			"1/3 snapshot [Kustomization] 1 of 3: a=success",
-			"1/4 snapshot [Kustomization] 2 of 3: b=unknown",
-			"1/5 snapshot [Kustomization] 3 of 3: c=success",
+			"1/1 snapshot [Kustomization] 1 of 3 unlisted []: a=success b=success",
+			"1/3 snapshot [Kustomization] 1 of 3: a=success b=success",
+			"1/4 snapshot [Kustomization] 2 of 3: c=unknown d=success",
+			"1/5 snapshot [Kustomization] 3 of 3: e=success",
 		}, r.told())
 	})
 }

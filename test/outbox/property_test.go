@@ -377,7 +377,7 @@ func compare(t *testing.T, w *world, h *hub, o *outbox.Outbox) {
 // being counted, and no parent came before its children.
 func TestBothSidesAgreeInTheEnd(t *testing.T) {
 	seen := map[string]int{}
-	for seed := range uint64(200) {
+	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) { run(t, seed, seen) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
