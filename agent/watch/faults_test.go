@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,7 +37,7 @@ func TestServerDown(t *testing.T) {
 		time.Sleep(DefaultStale + DefaultDiscovery)
 		b.wantState(t, kustomization, Unlisted)
 		server.remove(kustomization, "a", "one")
-		time.Sleep(time.Hour)
+		time.Sleep(3 * DefaultStale)
 		b.wantState(t, kustomization, Unlisted)
 		b.wantKeys(t, kustomization, "a/one=2", "a/two=1")
 		b.wantHeard(t)
@@ -141,7 +142,7 @@ func TestLostAfterwards(t *testing.T) {
 				time.Sleep(DefaultStale/2 + DefaultDiscovery)
 				b.wantState(t, kustomization, Unlisted)
 				server.remove(kustomization, "a", "one")
-				time.Sleep(time.Hour)
+				time.Sleep(3 * DefaultStale)
 				b.wantState(t, kustomization, Unlisted)
 				b.wantHeard(t)
 				b.wantKeys(t, kustomization, "a/one=1", "a/two=1")
@@ -217,13 +218,13 @@ func TestDeadStream(t *testing.T) {
 	both(t, func(t *testing.T, server *apiServer) {
 		server.serve(kustomization, "v1")
 		server.put(kustomization, "a", "one", "1")
-		dead := 0
+		var dead atomic.Int32
 		server.setFault(func(verb string, w http.ResponseWriter, r *http.Request) bool {
 			if verb != "watch" || r.URL.Query().Get("sendInitialEvents") == "true" {
 				return false
 			}
 			server.setFault(nil)
-			dead++
+			dead.Add(1)
 			w.WriteHeader(http.StatusOK)
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
@@ -232,8 +233,9 @@ func TestDeadStream(t *testing.T) {
 		b := run(t, server)
 		b.hears()
 		time.Sleep(DefaultStale) // where the list was streamed, its watch ends first
-		if dead != 1 {
-			t.Fatalf("%d watches were dead", dead)
+		synctest.Wait()
+		if n := dead.Load(); n != 1 {
+			t.Fatalf("%d watches were dead", n)
 		}
 		server.put(kustomization, "a", "one", "2")
 		time.Sleep(DefaultStale)
@@ -270,7 +272,7 @@ func TestDiscoveryFails(t *testing.T) {
 					}
 					return verb == "discover"
 				})
-				time.Sleep(time.Hour)
+				time.Sleep(3 * DefaultStale)
 				b.wantState(t, kustomization, Listed)
 				server.put(kustomization, "a", "two", "1")
 				b.wantHeard(t, "Kustomization/a/two")
@@ -301,7 +303,7 @@ func TestRunEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			both(t, func(t *testing.T, server *apiServer) {
 				server.serve(kustomization, "v1")
-				for _, when := range []time.Duration{0, time.Millisecond, time.Second, time.Minute, time.Hour} {
+				for _, when := range []time.Duration{0, time.Millisecond, time.Second, 2 * DefaultStale} {
 					b := run(t, server)
 					synctest.Wait()
 					prepare(server)

@@ -23,8 +23,8 @@ import (
 
 const (
 	// pageSize bounds what is decoded at once where an API server cannot stream
-	// lists: 100 objects of 10 KB are 1 MB as JSON, and ten times that decoded.
-	pageSize = 100
+	// lists: 50 objects of 10 KB are 0.5 MB as JSON, and ten times that decoded.
+	pageSize = 50
 	// grace is how long a watch may outlive the time that the API server was
 	// asked to end it at, before the connection counts as dead.
 	grace = 10 * time.Second
