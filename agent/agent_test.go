@@ -273,6 +273,7 @@ func TestAgent(t *testing.T) {
 		t.Errorf("/healthz says %s", body)
 	}
 	body := get(t, a, "/metrics", http.StatusOK)
+	documentedMetrics(t, body)
 	for _, want := range []string{
 		`landfall_agent_reconcilers{kind="Kustomization",status="failure"} 1`, `landfall_agent_build_info{version="1.2.3"} 1`, "landfall_agent_queue_length 0", "landfall_agent_blind_reconcilers 0",
 	} {
