@@ -19,6 +19,8 @@ import (
 type objects interface {
 	// Get returns an object that the caller may change.
 	Get(schema.ObjectRef) (*unstructured.Unstructured, bool)
+	// Has reports whether Get has an object.
+	Has(schema.ObjectRef) bool
 	// Keys returns the objects of a kind, in order.
 	Keys(kind string) []schema.ObjectRef
 	// States says of each watched kind whether it is listed.
@@ -132,7 +134,7 @@ func (f *facts) readLocked(key schema.ObjectRef, states map[string]watch.State) 
 	r.Owner = f.owner(obj, r.Owner)
 	r.Reconciler = f.await(r.Reconciler, r.children, states)
 	for _, child := range r.children {
-		if _, ok := f.objects.Get(child); !ok {
+		if !f.objects.Has(child) {
 			r.missing = append(r.missing, child)
 		}
 	}
@@ -192,7 +194,7 @@ func (f *facts) await(r schema.Reconciler, children []schema.ObjectRef, states m
 		r.Message = object.Message("its inventory names " + child.String() + ", " + why)
 		return r
 	}
-	return object.Await(r, children, func(ref schema.ObjectRef) bool { _, ok := f.objects.Get(ref); return ok })
+	return object.Await(r, children, f.objects.Has)
 }
 
 // source returns what a reconciler reads from, with the objects that this hangs
@@ -261,8 +263,7 @@ func (f *facts) changed(key schema.ObjectRef) []schema.ObjectRef {
 	defer f.mu.Unlock()
 	if reconcilers[key.Kind] {
 		_, was := f.needs[key]
-		_, is := f.objects.Get(key)
-		if was == is {
+		if was == f.objects.Has(key) {
 			return []schema.ObjectRef{key}
 		}
 		// Only whether a child is there matters to its parents.

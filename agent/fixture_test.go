@@ -94,6 +94,12 @@ func (c *cluster) Get(key schema.ObjectRef) (*unstructured.Unstructured, bool) {
 	return obj.DeepCopy(), true
 }
 
+func (c *cluster) Has(key schema.ObjectRef) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held[key] != nil
+}
+
 func (c *cluster) Keys(kind string) []schema.ObjectRef {
 	c.mu.Lock()
 	defer c.mu.Unlock()
