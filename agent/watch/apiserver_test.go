@@ -213,6 +213,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.asked = append(s.asked, verb+" "+r.URL.Path)
 	fault := s.fault
 	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
 	if fault != nil && fault(verb, w, r) {
 		return
 	}
@@ -333,7 +334,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, k Kind, apiVer
 		return
 	}
 	if at < compacted && !initial { // an API server grants the watch, and says so in it
-		send(w, "ERROR", apierrors.NewResourceExpired("too old resource version").Status())
+		send(w, "ERROR", status(apierrors.NewResourceExpired("too old resource version")))
 		return
 	}
 	w.WriteHeader(http.StatusOK)
@@ -388,14 +389,19 @@ func send(w http.ResponseWriter, event string, object any) {
 }
 
 func answer(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(v)
 }
 
 func refuse(w http.ResponseWriter, err *apierrors.StatusError) {
-	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(err.ErrStatus.Code))
-	_ = json.NewEncoder(w).Encode(err.ErrStatus)
+	_ = json.NewEncoder(w).Encode(status(err))
+}
+
+// status is an error as it is sent, in an answer or in a stream.
+func status(err *apierrors.StatusError) metav1.Status {
+	s := err.Status()
+	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	return s
 }
 
 // forbid makes a fault of verbs that may not be used.

@@ -25,6 +25,9 @@ const (
 	// pageSize bounds what is decoded at once where an API server cannot stream
 	// lists: 50 objects of 10 KB are 0.5 MB as JSON, and ten times that decoded.
 	pageSize = 50
+	// minWatch is what a watch lasts at least, in seconds: a shorter one that
+	// brought nothing looks like an error.
+	minWatch = 2
 	// grace is how long a watch may outlive the time that the API server was
 	// asked to end it at, before the connection counts as dead.
 	grace = 10 * time.Second
@@ -43,7 +46,8 @@ const backoffReset = 2 * time.Minute
 type informer struct {
 	Kind
 	client   dynamic.Interface
-	stale    time.Duration
+	stale    time.Duration // see Options
+	renew    time.Duration // how long a watch lasts at least
 	metrics  *metrics
 	look     func() // what is served may have changed
 	store    *store
@@ -52,6 +56,9 @@ type informer struct {
 	// Owned by the goroutine that calls serve, gone, expire and stop.
 	version string
 	end     func()
+
+	// begun is a watch that is bringing its list. The reflector's own.
+	begun *stream
 
 	// listing is held during a list: the reflector does not wait for it.
 	listing sync.Mutex
@@ -132,10 +139,11 @@ func (k *informer) list(ctx context.Context, resource dynamic.ResourceInterface,
 		return nil, err
 	}
 	o.ResourceVersion, o.ResourceVersionMatch = "", ""
+	k.begun = nil // it failed
 	k.standing.asks()
 	page, err := resource.List(ctx, o)
 	if err != nil {
-		k.failed(ctx, "list", err)
+		k.failed(ctx, "list", err, false)
 		return nil, err
 	}
 	out := &internalversion.List{Items: make([]runtime.Object, 0, len(page.Items))}
@@ -150,20 +158,21 @@ func (k *informer) list(ctx context.Context, resource dynamic.ResourceInterface,
 	return out, nil
 }
 
-// watch opens a watch. It is opened anew well before what it brings would be
-// stale, so that neither a lost permission nor a dead connection stays hidden
-// for longer.
+// watch opens a watch. It is opened anew before long, because an API server
+// asks whether it is allowed only then, and because a connection may be dead
+// without a word. One that begins with a list has time to bring it first.
 func (k *informer) watch(ctx context.Context, resource dynamic.ResourceInterface, o metav1.ListOptions) (watch.Interface, error) {
 	begins := o.SendInitialEvents != nil && *o.SendInitialEvents
-	lasts := k.stale/2 + rand.N(k.stale/4+1) // #nosec G404 -- it spreads load, it guards nothing
-	seconds := int64(math.Ceil(lasts.Seconds()))
+	lasts := k.stale
+	if !begins {
+		lasts = k.lasts()
+	}
+	seconds := max(minWatch, int64(math.Ceil(lasts.Seconds())))
 	o.TimeoutSeconds = &seconds
-	watching, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+grace)
 	k.standing.asks()
-	w, err := resource.Watch(watching, o)
+	w, err := resource.Watch(ctx, o)
 	if err != nil {
-		cancel()
-		k.failed(ctx, "watch", err)
+		k.failed(ctx, "watch", err, begins) // a list is tried then
 		if begins {
 			// What kind of error it is would make the reflector pause here
 			// without looking at the context. It pauses after the list.
@@ -171,16 +180,40 @@ func (k *informer) watch(ctx context.Context, resource dynamic.ResourceInterface
 		}
 		return nil, fmt.Errorf("watching %s: %w", k.Resource, err)
 	}
+	s := newStream(w, func(err error) {
+		// That changes are forgotten after some minutes is how it is meant.
+		k.failed(ctx, "watch", err, apierrors.IsResourceExpired(err) || apierrors.IsGone(err))
+	})
 	k.standing.watches(begins)
-	return stream{w, cancel}, nil
+	k.begun = nil
+	if begins {
+		k.begun = s
+		return s, nil
+	}
+	s.endAfter(time.Duration(seconds)*time.Second + grace)
+	return s, nil
 }
 
-func (k *informer) failed(ctx context.Context, verb string, err error) {
+// lasts is how long a watch may go on: a time between one and two discoveries.
+func (k *informer) lasts() time.Duration {
+	return k.renew + rand.N(k.renew) // #nosec G404 -- it spreads load, it guards nothing
+}
+
+// listed is called by the store when it has taken over a complete list.
+func (k *informer) listed() {
+	k.standing.listedAll()
+	if k.begun != nil {
+		k.begun.endAfter(k.lasts())
+		k.begun = nil
+	}
+}
+
+func (k *informer) failed(ctx context.Context, verb string, err error, usual bool) {
 	if ctx.Err() != nil {
 		return // it was told to stop
 	}
 	k.metrics.errors.WithLabelValues(k.Kind.Kind, verb, reason(err)).Inc()
-	k.standing.fails(verb, err)
+	k.standing.fails(verb, err, usual)
 	if apierrors.IsNotFound(err) {
 		k.look()
 	}
@@ -190,16 +223,4 @@ func (k *informer) failed(ctx context.Context, verb string, err error) {
 func (k *informer) size() (state State, objects, bytes int) {
 	objects, bytes = k.store.len()
 	return k.standing.now(), objects, bytes
-}
-
-// A stream is a watch that gives its context up with it.
-type stream struct {
-	watch.Interface
-	cancel context.CancelFunc
-}
-
-// Stop implements watch.Interface.
-func (s stream) Stop() {
-	s.Interface.Stop()
-	s.cancel()
 }

@@ -98,8 +98,7 @@ func TestUserAgent(t *testing.T) {
 // What goes wrong is counted, and said once by us and nowhere else: lines of
 // client-go's reflectors go to the same logger.
 func TestMetricsAndLog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := newAPIServer(t)
+	both(t, func(t *testing.T, server *apiServer) {
 		server.serve(kustomization, "v1")
 		server.serve(gitRepository, "v1")
 		server.put(gitRepository, "a", "one", "1")
@@ -110,7 +109,7 @@ func TestMetricsAndLog(t *testing.T) {
 		var lines bytes.Buffer
 		options := Options{
 			Config: server.config(), Kinds: []Kind{kustomization, gitRepository}, OnObject: func(Key) {}, OnKinds: func() {},
-			Registerer: reg, Logger: slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug - 4})),
+			Registerer: reg, Logger: slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		}
 		w, err := New(options)
 		if err != nil {
@@ -120,6 +119,11 @@ func TestMetricsAndLog(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- w.Run(ctx) }()
 		time.Sleep(time.Minute)
+		server.put(gitRepository, "a", "one", "2")
+		time.Sleep(5 * time.Minute)
+		server.put(kustomization, "a", "other", "1")
+		server.compact() // what was seen of GitRepositories last is forgotten
+		time.Sleep(5 * time.Minute)
 		cancel()
 		if err := <-done; err != nil {
 			t.Fatal(err)
@@ -158,6 +162,11 @@ func TestMetricsAndLog(t *testing.T) {
 			}
 			delete(got, refused)
 		}
+		if got["errors_total GitRepository expired watch"] == 0 {
+			t.Error("what was said in a stream was not counted")
+		}
+		delete(got, "errors_total GitRepository expired watch")
+		delete(got, "errors_total GitRepository invalid watch") // it cannot stream lists
 		if got["object_bytes GitRepository"] < 100 {
 			t.Errorf("an object takes %v bytes", got["object_bytes GitRepository"])
 		}

@@ -112,8 +112,9 @@ func (s *standing) good() {
 	s.set(Listed, "it was listed", nil)
 }
 
-// fails: a list or a watch was not granted.
-func (s *standing) fails(verb string, err error) {
+// fails: a list or a watch was not granted, or broke. An error that is part of
+// how things go is not worth a warning.
+func (s *standing) fails(verb string, err error, usual bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if apierrors.IsForbidden(err) {
@@ -121,8 +122,8 @@ func (s *standing) fails(verb string, err error) {
 		s.set(Unlisted, "not allowed to "+verb+" it: the agent's role must grant list and watch", err)
 		return
 	}
-	if s.failing {
-		s.log.Debug("asking for objects fails still", "verb", verb, "err", err)
+	if s.failing || usual {
+		s.log.Debug("asking for objects fails", "verb", verb, "err", err)
 		return
 	}
 	s.failing = true

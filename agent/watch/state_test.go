@@ -20,10 +20,13 @@ func TestStanding(t *testing.T) {
 		list    act = func(s *standing) { s.asks(); s.listedAll() }
 		begins  act = func(s *standing) { s.asks(); s.watches(true) }
 		watches act = func(s *standing) { s.asks(); s.watches(false) }
-		fails   act = func(s *standing) { s.asks(); s.fails("list", errors.New("no")) }
-		denied  act = func(s *standing) { s.asks(); s.fails("watch", apierrors.NewForbidden(gr(nil), "", errors.New("no"))) }
-		passes  act = func(s *standing) { time.Sleep(stale); s.expires(stale) }
-		half    act = func(s *standing) { time.Sleep(stale / 2); s.expires(stale) }
+		fails   act = func(s *standing) { s.asks(); s.fails("list", errors.New("no"), false) }
+		denied  act = func(s *standing) {
+			s.asks()
+			s.fails("watch", apierrors.NewForbidden(gr(nil), "", errors.New("no")), false)
+		}
+		passes act = func(s *standing) { time.Sleep(stale); s.expires(stale) }
+		half   act = func(s *standing) { time.Sleep(stale / 2); s.expires(stale) }
 	)
 	for name, c := range map[string]struct {
 		reason string

@@ -40,11 +40,11 @@ type Options struct {
 	// goroutine, and must not block for long.
 	OnKinds func()
 	// Discovery is how often to look for kinds that came, went or changed their
-	// version. Default 30 s.
+	// version. Watches are opened anew after once to twice that, which shows
+	// whether they are allowed still. Default 30 s.
 	Discovery time.Duration
 	// Stale is how long a kind may go with neither list nor watch granted
-	// before it is Unlisted; it is noticed at the next Discovery. Watches are
-	// opened anew at half to three quarters of it. Default 5 min.
+	// before it is Unlisted; it is noticed at the next Discovery. Default 5 min.
 	Stale time.Duration
 	// Logger gets the lines of client-go's reflectors too. Default: none.
 	Logger *slog.Logger
@@ -114,10 +114,11 @@ func New(opts Options) (*Watcher, error) {
 	}
 	for _, k := range opts.Kinds {
 		s := newStanding(opts.Logger.With("kind", k.Kind), func() { signal(w.kinds) })
-		w.informers = append(w.informers, &informer{
-			Kind: k, client: c, stale: opts.Stale, metrics: w.metrics, look: func() { signal(w.look) }, standing: s,
-			store: &store{kind: k.Kind, trim: opts.Trim, changed: w.queue.Add, replaced: s.listedAll, objects: map[Key]*packed{}},
-		})
+		i := &informer{
+			Kind: k, client: c, stale: opts.Stale, renew: opts.Discovery, metrics: w.metrics, look: func() { signal(w.look) }, standing: s,
+		}
+		i.store = &store{kind: k.Kind, trim: opts.Trim, changed: w.queue.Add, replaced: i.listed, objects: map[Key]*packed{}}
+		w.informers = append(w.informers, i)
 	}
 	slices.SortFunc(w.informers, func(a, b *informer) int {
 		return Key{Kind: a.Kind.Kind}.Compare(Key{Kind: b.Kind.Kind})

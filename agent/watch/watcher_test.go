@@ -364,7 +364,7 @@ func TestPermissionLost(t *testing.T) {
 		b := run(t, server)
 		b.hears()
 		server.setFault(forbid("list", "watch"))
-		time.Sleep(DefaultStale)
+		time.Sleep(2*DefaultDiscovery + grace)
 		b.wantState(t, kustomization, Unlisted)
 		server.remove(kustomization, "a", "one")
 		time.Sleep(time.Hour)
