@@ -128,6 +128,6 @@ func (a *Agent) Run(ctx context.Context) error {
 	l.Start("outbox", workerGrace, a.outbox.Run)
 	l.Start("worker", workerGrace, a.worker.run)
 	l.Start("watch", workerGrace, a.watcher.Run)
-	a.opts.Log.Info("the agent runs", "version", a.opts.Version, "cluster", c.Cluster.Name, "hub", c.Hub.URL, "api_server", a.opts.Kubernetes.Host, "health", a.Address())
+	a.opts.Log.Info("the agent runs", "version", a.opts.Version, "cluster", c.Cluster.Name, "hub", c.Hub.URL, "api_server", schema.StripUserInfo(a.opts.Kubernetes.Host), "health", a.Address())
 	return l.Wait()
 }
