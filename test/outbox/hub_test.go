@@ -144,7 +144,7 @@ type hub struct {
 	narrow  int
 	// stored has every state that ever arrived, check is asked about each report.
 	stored map[state]bool
-	check  func(*schema.Report, map[schema.ObjectRef]*fold.Entry)
+	check  func(r *schema.Report, before map[schema.ObjectRef]*fold.Entry, unlisted []string)
 	// last heartbeat with a digest, and its answer.
 	beat   schema.Heartbeat
 	answer schema.HeartbeatAnswer
@@ -239,6 +239,16 @@ func (h *hub) entries() map[schema.ObjectRef]*fold.Entry {
 	defer h.memory.mu.Unlock()
 	if s := h.memory.states[cluster]; s != nil {
 		return s.Entries
+	}
+	return nil
+}
+
+// unlisted are the kinds that the hub takes for unknown.
+func (h *hub) unlisted() []string {
+	h.memory.mu.Lock()
+	defer h.memory.mu.Unlock()
+	if s := h.memory.states[cluster]; s != nil {
+		return s.Position.UnlistedKinds
 	}
 	return nil
 }
@@ -350,7 +360,7 @@ func (h *hub) Report(ctx context.Context, name string, r *schema.Report) (schema
 			h.stored[state{got.Reconcilers[i].Ref(), got.Reconcilers[i].Digest()}] = true
 		}
 		if h.check != nil {
-			h.check(got, entries)
+			h.check(got, entries, h.unlisted())
 		}
 	}
 	return schema.ReportAnswer{CurrentEpoch: epoch}, errors.Join(refused(err), after)
