@@ -211,6 +211,9 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	s.asked = append(s.asked, verb+" "+r.URL.Path)
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		s.asked = append(s.asked, "initial "+r.URL.Path)
+	}
 	fault := s.fault
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")

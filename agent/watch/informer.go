@@ -25,9 +25,9 @@ const (
 	// pageSize bounds what is decoded at once where an API server cannot stream
 	// lists: 50 objects of 10 KB are 0.5 MB as JSON, and ten times that decoded.
 	pageSize = 50
-	// minWatch is what a watch lasts at least, in seconds: a shorter one that
+	// minWatch is what a watch lasts at least: one of less than a second that
 	// brought nothing looks like an error.
-	minWatch = 2
+	minWatch = 2 * time.Second
 	// grace is how long a watch may outlive the time that the API server was
 	// asked to end it at, before the connection counts as dead.
 	grace = 10 * time.Second
@@ -139,7 +139,6 @@ func (k *informer) list(ctx context.Context, resource dynamic.ResourceInterface,
 		return nil, err
 	}
 	o.ResourceVersion, o.ResourceVersionMatch = "", ""
-	k.begun = nil // it failed
 	k.standing.asks()
 	page, err := resource.List(ctx, o)
 	if err != nil {
@@ -167,7 +166,7 @@ func (k *informer) watch(ctx context.Context, resource dynamic.ResourceInterface
 	if !begins {
 		lasts = k.lasts()
 	}
-	seconds := max(minWatch, int64(math.Ceil(lasts.Seconds())))
+	seconds := int64(math.Ceil(lasts.Seconds()))
 	o.TimeoutSeconds = &seconds
 	k.standing.asks()
 	w, err := resource.Watch(ctx, o)
@@ -196,7 +195,7 @@ func (k *informer) watch(ctx context.Context, resource dynamic.ResourceInterface
 
 // lasts is how long a watch may go on: a time between one and two discoveries.
 func (k *informer) lasts() time.Duration {
-	return k.renew + rand.N(k.renew) // #nosec G404 -- it spreads load, it guards nothing
+	return max(minWatch, k.renew+rand.N(k.renew)) // #nosec G404 -- it spreads load, it guards nothing
 }
 
 // listed is called by the store when it has taken over a complete list.

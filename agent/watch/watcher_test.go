@@ -41,10 +41,10 @@ type bench struct {
 }
 
 // run starts a watcher of two kinds in the bubble of the test.
-func run(t *testing.T, server *apiServer) *bench {
+func run(t *testing.T, server *apiServer, edits ...func(*Options)) *bench {
 	t.Helper()
 	b := &bench{apiServer: server}
-	w, err := New(Options{
+	options := Options{
 		Config: server.config(), Kinds: []Kind{kustomization, gitRepository},
 		Trim: func(obj *unstructured.Unstructured) {
 			obj.SetManagedFields(nil)
@@ -61,7 +61,11 @@ func run(t *testing.T, server *apiServer) *bench {
 			defer b.toldMu.Unlock()
 			b.kinds++
 		},
-	})
+	}
+	for _, edit := range edits {
+		edit(&options)
+	}
+	w, err := New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,6 +380,28 @@ func TestPermissionLost(t *testing.T) {
 		b.wantState(t, kustomization, Listed)
 		b.wantHeard(t, "Kustomization/a/one")
 		b.wantKeys(t, kustomization, "a/two=1")
+	})
+}
+
+// However often watches are opened anew, the list is taken once.
+func TestListedOnce(t *testing.T) {
+	both(t, func(t *testing.T, server *apiServer) {
+		server.serve(kustomization, "v1")
+		server.put(kustomization, "a", "one", "1")
+		b := run(t, server, func(o *Options) { o.Discovery = 100 * time.Millisecond })
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		b.stop()
+		lists := server.count("list /") // where it is streamed, by the first watch
+		if want := map[bool]int{true: 0, false: 1}[server.streams]; lists != want {
+			t.Errorf("%d lists, want %d", lists, want)
+		}
+		if n := server.count("watch /"); n < 20 || n > 40 {
+			t.Errorf("%d watches in a minute", n)
+		}
+		if n := server.count("initial /"); n != 1 {
+			t.Errorf("%d watches that begin with a list", n)
+		}
 	})
 }
 
