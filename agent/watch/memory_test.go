@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,12 +26,9 @@ import (
 	"github.com/landfall-hub/landfall/agent/flux"
 )
 
-// The benchmark runs this test binary again, as an agent of which only the
-// watcher is there.
-var (
-	memoryServer = flag.String("watch.server", "", "the API server of BenchmarkMemory, in its child")
-	memoryFree   = flag.Bool("watch.free", false, "give memory back after the first list, in the child")
-)
+// memoryServer is given to the test binary that BenchmarkMemory runs, an agent of
+// which only the watcher is there.
+var memoryServer = flag.String("watch.server", "", "the API server of BenchmarkMemory, in its child")
 
 // figures of a process, in bytes.
 type figures struct {
@@ -52,7 +48,7 @@ type figures struct {
 func BenchmarkMemory(b *testing.B) {
 	for _, count := range []int{50, 500, 5000} {
 		for _, streams := range []bool{true, false} {
-			for _, settings := range []string{"none", "GOGC=50", "GOMEMLIMIT=40MiB", "free"} {
+			for _, settings := range []string{"none", "GOGC=50"} {
 				name := fmt.Sprintf("objects=%d/streams=%v/settings=%s", count, streams, strings.ReplaceAll(settings, "=", ":"))
 				b.Run(name, func(b *testing.B) { measure(b, count, streams, settings) })
 			}
@@ -84,7 +80,7 @@ func child(b *testing.B, server *bulkServer, settings string) figures {
 		b.Fatal(err)
 	}
 	// #nosec G204 -- it is this binary
-	cmd := exec.CommandContext(b.Context(), exe, "-test.run=^TestMemoryChild$", "-watch.server="+server.URL, fmt.Sprintf("-watch.free=%v", settings == "free"))
+	cmd := exec.CommandContext(b.Context(), exe, "-test.run=^TestMemoryChild$", "-watch.server="+server.URL)
 	if strings.Contains(settings, "=") {
 		cmd.Env = append(cmd.Environ(), settings)
 	}
@@ -148,9 +144,6 @@ func TestMemoryChild(t *testing.T) {
 	f.Elapsed = time.Since(began)
 	for w.queue.Len() > 0 {
 		time.Sleep(10 * time.Millisecond)
-	}
-	if *memoryFree {
-		debug.FreeOSMemory()
 	}
 	f.Listed, _ = resident()
 	fmt.Println("listed")

@@ -24,7 +24,7 @@ func TestStream(t *testing.T) {
 		"closed":              {"by the API server", func(inner *watch.FakeWatcher, _ *stream) { inner.Stop() }, 0, 0},
 		"in time":             {"as it was told", func(_ *watch.FakeWatcher, s *stream) { s.endAfter(time.Minute) }, 0, 0},
 		"events":              {"they come through", func(inner *watch.FakeWatcher, s *stream) { s.endAfter(time.Minute); inner.Add(event.Object) }, 1, 0},
-		"error":               {"it is told and comes through", func(inner *watch.FakeWatcher, s *stream) { inner.Error(&metav1.Status{}); inner.Stop() }, 1, 1},
+		"error":               {"it is told and comes through", func(inner *watch.FakeWatcher, _ *stream) { inner.Error(&metav1.Status{}); inner.Stop() }, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
