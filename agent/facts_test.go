@@ -77,7 +77,7 @@ func TestOwner(t *testing.T) {
 		"flux, label":      {"a chart sets that label too", load(t, goodYAML), map[string]any{label: "good", "kustomize.toolkit.fluxcd.io/namespace": "flux-system", "kustomize.toolkit.fluxcd.io/name": "apps"}, nil, &byFlux},
 		"application":      {"Flux's labels on an Application", load(t, appYAML), fluxLabels, nil, &byFlux},
 		"app of apps":      {"Argo CD's own", load(t, appYAML), map[string]any{label: "apps"}, nil, &byArgo},
-		"application both": {"Flux's labels again", load(t, appYAML), map[string]any{label: "good", "kustomize.toolkit.fluxcd.io/namespace": "flux-system", "kustomize.toolkit.fluxcd.io/name": "apps"}, nil, &byFlux},
+		"application both": {"Flux's labels again", load(t, appYAML), map[string]any{label: "other", "kustomize.toolkit.fluxcd.io/namespace": "flux-system", "kustomize.toolkit.fluxcd.io/name": "apps"}, nil, &byFlux},
 		"nobody":           {"applied by hand", load(t, goodYAML), nil, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
