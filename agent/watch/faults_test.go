@@ -49,6 +49,27 @@ func TestServerDown(t *testing.T) {
 	})
 }
 
+// An API server that starts refuses everything at first.
+func TestServerStarts(t *testing.T) {
+	both(t, func(t *testing.T, server *apiServer) {
+		server.serve(kustomization, "v1")
+		server.put(kustomization, "a", "one", "1")
+		b := run(t, server)
+		b.hears()
+		unchanged := b.settled()
+		server.setDown(true)
+		time.Sleep(time.Minute)
+		server.put(kustomization, "a", "one", "2")
+		server.setFault(forbid("list", "watch", "discover"))
+		server.setDown(false)
+		time.Sleep(refusal)
+		server.setFault(nil)
+		time.Sleep(time.Minute)
+		unchanged(t)
+		b.wantHeard(t, "Kustomization/a/one")
+	})
+}
+
 // An API server that is away at the start: nothing can be said of any kind, and
 // after a while that is said.
 func TestServerDownFromTheStart(t *testing.T) {

@@ -8,6 +8,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// refusal is for how long a kind that was listed must be forbidden before it
+// counts: an API server that starts refuses everything until it has read who may
+// do what.
+const refusal = 15 * time.Second
+
 // A standing is what is known of whether a kind can be looked at. It is told
 // what its lists and watches meet, and makes the State of it.
 type standing struct {
@@ -20,6 +25,8 @@ type standing struct {
 	complete bool
 	// denied: the last word on a list or a watch was that it is forbidden.
 	denied bool
+	// refused is when the first word was said that it is forbidden.
+	refused time.Time
 	// listed: there was a complete list at some time.
 	listed bool
 	// asking is when the API server was asked what it did not grant yet; zero
@@ -65,7 +72,7 @@ func (s *standing) serves() {
 func (s *standing) gone() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.complete, s.denied, s.failing, s.asking = false, false, false, time.Time{}
+	s.complete, s.denied, s.failing, s.asking, s.refused = false, false, false, time.Time{}, time.Time{}
 	if s.listed {
 		s.set(Unlisted, "the cluster does not serve it any more", nil)
 		return
@@ -108,7 +115,7 @@ func (s *standing) good() {
 	if !s.complete || s.denied {
 		return
 	}
-	s.listed, s.failing, s.asking = true, false, time.Time{}
+	s.listed, s.failing, s.asking, s.refused = true, false, time.Time{}, time.Time{}
 	s.set(Listed, "it was listed", nil)
 }
 
@@ -119,6 +126,13 @@ func (s *standing) fails(verb string, err error, usual bool) {
 	defer s.mu.Unlock()
 	if apierrors.IsForbidden(err) {
 		s.denied, s.complete = true, false
+		if s.refused.IsZero() {
+			s.refused = time.Now()
+		}
+		if s.state == Listed && time.Since(s.refused) < refusal {
+			s.log.Debug("asking for objects is forbidden, it is tried again", "verb", verb, "err", err)
+			return
+		}
 		s.set(Unlisted, "not allowed to "+verb+" it: the agent's role must grant list and watch", err)
 		return
 	}

@@ -218,7 +218,7 @@ func TestPermissionLost(t *testing.T) {
 		b := run(t, server)
 		b.hears()
 		server.setFault(forbid("list", "watch"))
-		time.Sleep(2*DefaultDiscovery + grace)
+		time.Sleep(2*DefaultDiscovery + grace + 2*refusal)
 		b.wantState(t, kustomization, Unlisted)
 		server.remove(kustomization, "a", "one")
 		time.Sleep(time.Hour)
