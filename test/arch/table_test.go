@@ -93,8 +93,14 @@ var rows = []row{
 	{folder: "internal/lifecycle", why: "one named job: hub and agent start and stop their parts the same way"},
 	{folder: "internal/settings", imports: []string{yaml}, why: "one named job: hub and agent read file, environment and flags the same way"},
 	{
-		folder: "internal/gitrepo", imports: []string{"github.com/go-git/go-git/v5"},
-		why: "one named job, one library: Git is spoken here only",
+		folder: "internal/gitrepo", imports: []string{"github.com/go-git/go-git/v5", "github.com/go-git/go-billy/v5", "golang.org/x/crypto"},
+		tests: []string{"internal/gitrepo/gittest"},
+		why: "one named job, one library: Git is spoken here only; go-billy is go-git's word for a folder, and x/crypto's SSH " +
+			"is what go-git wraps in a client that cannot be interrupted during the handshake",
+	},
+	{
+		folder: "internal/gitrepo/gittest", testSupport: true,
+		why: "gives tests a real Git server, run by Git's own program, and is linked into no program",
 	},
 	{
 		folder: "internal/forge", imports: []string{"github.com/google/go-github", "code.gitea.io/sdk/gitea"},
@@ -133,7 +139,7 @@ var rows = []row{
 		folder: "agent/argocd", pure: true, imports: []string{"agent/object", "k8s.io/apimachinery"},
 		why: "reading a status is a pure function; Argo CD's own types cost three times the agent's memory budget",
 	},
-	{folder: "agent/host", imports: []string{"internal/gitrepo"}, why: "a host follows a folder of a repository and reports"},
+	{folder: "agent/host", imports: []string{"internal/gitrepo"}, tests: []string{"internal/gitrepo/gittest"}, why: "a host follows a folder of a repository and reports"},
 	{folder: "agent/outbox", imports: []string{"internal/hubclient"}, why: "what waits to be sent knows only the wire"},
 
 	{
