@@ -23,7 +23,7 @@ import (
 
 const (
 	// window is how long a process is looked at once it has settled.
-	window = 60 * time.Second
+	window = 30 * time.Second
 	// inventoryEntries is how many objects each Kustomization says it applied:
 	// an application with its Deployments, Services, ConfigMaps and policies.
 	inventoryEntries = 25
@@ -37,8 +37,9 @@ const (
 //
 //	rss-MiB        after it has settled
 //	peak-MiB       the highest since its start
-//	millicores     over a minute in which nothing changes
-//	changing-…     over a minute in which every Kustomization is written once
+//	millicores     over half a minute in which nothing changes
+//	changing-…     over half a minute or more in which each Kustomization is
+//	               written once
 func BenchmarkAgent(b *testing.B) {
 	for _, n := range []int{50, 5_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) { measureAgent(b, n) })

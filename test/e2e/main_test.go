@@ -100,10 +100,34 @@ func makeFolders() {
 			return
 		}
 		folders.logs = logs
-		folders.scratch, folders.err = os.MkdirTemp("", "landfall-e2e-") //nolint:usetesting // all tests share it
+		removeLeftOver()
+		folders.scratch, folders.err = os.MkdirTemp("", fmt.Sprintf(scratchPattern, os.Getpid())) //nolint:usetesting // all tests share it
 	})
 	if folders.err != nil {
 		panic(fmt.Sprintf("no folder for the programs' files: %v", folders.err))
+	}
+}
+
+// scratchPattern names a run's folder after its process.
+const scratchPattern = "landfall-e2e-%d-*"
+
+// removeLeftOver removes what runs that were killed could not remove.
+func removeLeftOver() {
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), "landfall-e2e-*"))
+	if err != nil {
+		return // the pattern is a constant
+	}
+	for _, folder := range left {
+		var pid int
+		if _, err := fmt.Sscanf(filepath.Base(folder), "landfall-e2e-%d-", &pid); err != nil {
+			continue
+		}
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
+			continue // it runs
+		}
+		if err := os.RemoveAll(folder); err != nil {
+			fmt.Fprintln(os.Stderr, "removing what an earlier run left:", err)
+		}
 	}
 }
 
