@@ -16,9 +16,12 @@ type agent struct {
 	user string
 }
 
+// quick makes an agent's intervals short, so that tests need not wait for them.
+var quick = []string{"--heartbeat-interval", "2s", "--discovery-interval", "1s", "--log-level", "debug"}
+
 // startAgent runs an agent for a cluster, under a name that its log and its user
-// share. Its intervals are short, so that tests need not wait for them.
-func startAgent(c *cluster, h *hub, clusterName, name string) (*agent, error) {
+// share, with further flags.
+func startAgent(c *cluster, h *hub, clusterName, name string, flags ...string) (*agent, error) {
 	path, err := built("landfall-agent")
 	if err != nil {
 		return nil, err
@@ -38,10 +41,9 @@ func startAgent(c *cluster, h *hub, clusterName, name string) (*agent, error) {
 	if err := c.admit(context.Background(), name); err != nil {
 		return nil, err
 	}
-	p, err := start(program{name: name, path: path, args: []string{
-		"run", "--cluster", clusterName, "--memberships", "dev/drone", "--hub", h.url, "--kubeconfig", kubeconfig,
-		"--listen", addresses[0], "--heartbeat-interval", "2s", "--discovery-interval", "1s", "--log-level", "debug",
-	}})
+	p, err := start(program{name: name, path: path, args: append([]string{
+		"run", "--cluster", clusterName, "--memberships", "dev/drone", "--hub", h.url, "--kubeconfig", kubeconfig, "--listen", addresses[0],
+	}, flags...)})
 	if err != nil {
 		return nil, err
 	}

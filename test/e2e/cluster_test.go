@@ -163,7 +163,7 @@ func (c *cluster) user(name string, groups ...string) (*rest.Config, error) {
 		Host:            "https://" + c.address,
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.pem, CertData: p.certificate, KeyData: p.key},
 		// Waiting for a test's own limit tells nothing about what is tested.
-		QPS: -1,
+		QPS: -1, WarningHandler: rest.NoWarnings{},
 	}, nil
 }
 

@@ -61,7 +61,7 @@ func TestTwoAgentsOfOneClusterDoNotFight(t *testing.T) {
 	full(t)
 	s, first := newFaultScene(t)
 	before := s.epoch()
-	other, err := startAgent(s.cluster, s.hub, clusterName, "agent-other")
+	other, err := startAgent(s.cluster, s.hub, clusterName, "agent-other", quick...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestCustomResourcesThatComeAfterTheAgent(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	late, err := startAgent(c, shared.hub, "late", "agent-late")
+	late, err := startAgent(c, shared.hub, "late", "agent-late", quick...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func newStage(t *testing.T, name string) *scene {
 	if err := errors.Join(c.installFlux(t.Context()), c.installArgoCD(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	a, err := startAgent(c, shared.hub, name, "agent-"+name)
+	a, err := startAgent(c, shared.hub, name, "agent-"+name, quick...)
 	if err != nil {
 		t.Fatal(err)
 	}

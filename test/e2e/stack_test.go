@@ -54,7 +54,7 @@ func startHubOnce(context.Context) (err error) {
 
 func startAgentOnce(context.Context) (err error) {
 	if shared.agent == nil {
-		shared.agent, err = startAgent(shared.cluster, shared.hub, clusterName, "agent")
+		shared.agent, err = startAgent(shared.cluster, shared.hub, clusterName, "agent", quick...)
 	}
 	return err
 }
