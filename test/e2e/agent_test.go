@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 )
 
 // agent is a landfall-agent that reports a cluster to a hub.
@@ -50,29 +53,29 @@ func startAgent(c *cluster, h *hub, clusterName, name string, flags ...string) (
 	return &agent{process: p, user: name}, nil
 }
 
-// agentRole is what an agent may do on a cluster: look.
-const agentRole = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: landfall-agent}
-rules:
-  - apiGroups: [kustomize.toolkit.fluxcd.io]
-    resources: [kustomizations]
-    verbs: [get, list, watch]
-  - apiGroups: [helm.toolkit.fluxcd.io]
-    resources: [helmreleases]
-    verbs: [get, list, watch]
-  - apiGroups: [source.toolkit.fluxcd.io]
-    resources: [gitrepositories, ocirepositories, helmcharts, helmrepositories, buckets, externalartifacts]
-    verbs: [get, list, watch]
-  - apiGroups: [argoproj.io]
-    resources: [applications]
-    verbs: [get, list, watch]
-`
+// agentRole is the role that the documentation tells people to give the agent:
+// what is too little there fails here.
+func agentRole() (string, error) {
+	path := filepath.Join("..", "..", "docs", "agent.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	for _, block := range strings.Split(string(page), "```")[1:] {
+		if text, ok := strings.CutPrefix(block, "yaml\n"); ok && strings.Contains(text, "kind: ClusterRole\n") {
+			return text, nil
+		}
+	}
+	return "", fmt.Errorf("%s has no ClusterRole", path)
+}
 
 // admit gives an agent's user its rights on the cluster.
 func (c *cluster) admit(ctx context.Context, user string) error {
-	return errors.Join(c.applyText(ctx, agentRole), c.applyText(ctx, fmt.Sprintf(`
+	role, err := agentRole()
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.applyText(ctx, role), c.applyText(ctx, fmt.Sprintf(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: %[1]q}
