@@ -89,7 +89,7 @@ func (a *Agent) build() error {
 	}
 	m := newMetrics(a.registry, a.opts.Version)
 	tracking := argocd.Tracking{Namespace: c.ArgoCD.Namespace, Label: c.ArgoCD.TrackingLabel}
-	a.worker = newWorker(q, newFacts(a.watcher, tracking, newDestinations(c, log, m.unmapped)), c.reported(), log.With("part", "worker"), m)
+	a.worker = newWorker(q, newFacts(a.watcher, tracking, newDestinations(c, log, m.unmapped)), absences*time.Duration(c.Kubernetes.DiscoveryInterval), log.With("part", "worker"), m)
 	m.follow(a.registry, a.worker)
 	a.outbox, err = outbox.New(outbox.Options{
 		Cluster: c.Cluster.Name, Registration: c.registration(a.opts.Version), Agent: schema.Agent{Version: a.opts.Version},
@@ -101,6 +101,9 @@ func (a *Agent) build() error {
 	a.worker.sink = a.outbox
 	return nil
 }
+
+// absences is how many looks must not find a kind before there is none.
+const absences = 3
 
 // trim leaves of an object what the readers look at.
 func trim(obj *unstructured.Unstructured) {

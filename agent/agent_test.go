@@ -30,7 +30,6 @@ type apiServer struct {
 	objects map[string]map[string]*unstructured.Unstructured // by resource and name
 	events  []event
 	moved   chan struct{}
-	denied  map[string]bool // resources
 }
 
 type event struct {
@@ -39,7 +38,7 @@ type event struct {
 }
 
 func newAPIServer() *apiServer {
-	return &apiServer{objects: map[string]map[string]*unstructured.Unstructured{}, moved: make(chan struct{}), denied: map[string]bool{}}
+	return &apiServer{objects: map[string]map[string]*unstructured.Unstructured{}, moved: make(chan struct{})}
 }
 
 func (s *apiServer) put(objs ...*unstructured.Unstructured) {
@@ -60,15 +59,6 @@ func (s *apiServer) put(objs ...*unstructured.Unstructured) {
 		s.objects[resource][name] = obj
 		s.events = append(s.events, event{resource, does, obj})
 	}
-	close(s.moved)
-	s.moved = make(chan struct{})
-}
-
-// deny takes the right to look at a resource away; what watches it ends.
-func (s *apiServer) deny(resource string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.denied[resource] = true
 	close(s.moved)
 	s.moved = make(chan struct{})
 }
@@ -105,15 +95,14 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *apiServer) look(w http.ResponseWriter, r *http.Request, resource string) {
 	s.mu.Lock()
-	denied, at := s.denied[resource], len(s.events)
+	at := len(s.events)
 	items := slices.Collect(maps.Values(s.objects[resource]))
 	s.mu.Unlock()
 	query := r.URL.Query()
 	switch {
-	case denied:
-		refuse(w, http.StatusForbidden, "Forbidden", resource+" is forbidden")
 	case query.Get("sendInitialEvents") == "true":
-		refuse(w, http.StatusUnprocessableEntity, "Invalid", "sendInitialEvents is forbidden")
+		w.WriteHeader(http.StatusUnprocessableEntity) // as one that cannot stream lists
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 422, "reason": "Invalid"})
 	case query.Get("watch") == "true":
 		from, _ := strconv.Atoi(query.Get("resourceVersion"))
 		s.watch(w, r, resource, from)
@@ -129,11 +118,8 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, resource strin
 	_ = http.NewResponseController(w).Flush()
 	for {
 		s.mu.Lock()
-		news, moved, denied := s.events[from:], s.moved, s.denied[resource]
+		news, moved := s.events[from:], s.moved
 		s.mu.Unlock()
-		if denied {
-			return
-		}
 		for _, e := range news {
 			if e.resource == resource {
 				_ = json.NewEncoder(w).Encode(map[string]any{"type": e.kind, "object": e.object})
@@ -149,17 +135,11 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, resource strin
 	}
 }
 
-func refuse(w http.ResponseWriter, code int, reason, message string) {
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message})
-}
-
 // A hubServer takes what an agent says, and remembers it as a hub would.
 type hubServer struct {
 	mu         sync.Mutex
 	registered schema.Registration
 	known      map[schema.ObjectRef]schema.Reconciler
-	unlisted   []string
 	moved      chan struct{}
 }
 
@@ -190,9 +170,6 @@ func (h *hubServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		for _, rec := range report.Reconcilers {
 			h.known[rec.Ref()] = rec
-		}
-		if report.UnlistedKinds != nil {
-			h.unlisted = report.UnlistedKinds
 		}
 		w.WriteHeader(http.StatusAccepted)
 		_ = json.NewEncoder(w).Encode(schema.ReportAnswer{CurrentEpoch: 7})
@@ -281,10 +258,6 @@ func TestAgent(t *testing.T) {
 			t.Errorf("the metrics lack %s", want)
 		}
 	}
-
-	api.deny("applications")
-	hub.until(t, "a kind that may not be listed any more", func() bool { return slices.Equal(hub.unlisted, []string{"Application"}) })
-	ready(t, a, http.StatusServiceUnavailable, `"status":"not ready"`, "cannot be listed: Application", "reported as unknown: Application")
 
 	cancel()
 	if err := <-done; err != nil {

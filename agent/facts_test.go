@@ -110,9 +110,9 @@ func TestKindChecks(t *testing.T) {
 		progress       progress
 		kinds, reports string // beginning with ! when not ok
 	}{
-		"good":      {"all is listed and reported", map[string]watch.State{"Kustomization": watch.Listed, "Bucket": watch.Absent}, progress{told: true, listed: []string{"Kustomization"}}, "listed: Kustomization", "reported: Kustomization"},
+		"good":      {"all is listed and reported", map[string]watch.State{"Kustomization": watch.Listed, "Bucket": watch.Absent}, progress{told: true, listed: all}, "listed: Kustomization", "reported: Kustomization"},
 		"start":     {"nothing is known", map[string]watch.State{"Kustomization": watch.Syncing}, progress{}, "!not listed completely yet: Kustomization", "!nothing was reported yet"},
-		"empty":     {"a cluster without Flux and Argo CD is well", map[string]watch.State{"Kustomization": watch.Absent}, progress{told: true}, "the cluster serves no kind of Flux or Argo CD", "reported: "},
+		"empty":     {"a cluster without Flux and Argo CD is well", map[string]watch.State{"Kustomization": watch.Absent}, progress{told: true, listed: all}, "the cluster serves no kind of Flux or Argo CD", "reported: nothing, there is nothing"},
 		"forbidden": {"a role is missing", map[string]watch.State{"Kustomization": watch.Unlisted, "Bucket": watch.Unlisted, "Application": watch.Syncing}, progress{told: true, unlisted: all[2:]}, "!cannot be listed: Bucket, Kustomization; the agent's ClusterRole", "!reported as unknown: Kustomization"},
 		"held":      {"a source is still being listed", map[string]watch.State{"Kustomization": watch.Listed, "Bucket": watch.Syncing}, progress{told: true, held: good, heldCount: 3}, "!not listed", "!Kustomization/flux-system/good and 2 more wait"},
 		"blind":     {"a source cannot be listed", map[string]watch.State{"Kustomization": watch.Listed, "Bucket": watch.Unlisted}, progress{told: true, unlisted: all[2:], blind: good, blindCount: 1}, "!cannot be listed: Bucket", "!Kustomization/flux-system/good and 0 more read from sources"},

@@ -170,6 +170,8 @@ func (h *hub) snapshot(kind string) {
 	}
 }
 
+const absence = time.Minute
+
 // A bench is a worker between a cluster and a hub, on a clock that the test
 // moves.
 type bench struct {
@@ -198,7 +200,7 @@ func newBench(t testing.TB, change ...func(*Config)) *bench {
 	log := slog.New(slog.DiscardHandler)
 	m := newMetrics(prometheus.NewRegistry(), "test")
 	tracking := argocd.Tracking{Namespace: config.ArgoCD.Namespace, Label: config.ArgoCD.TrackingLabel}
-	b.worker = newWorker(newQueue(), newFacts(b.cluster, tracking, newDestinations(config, log, m.unmapped)), config.reported(), log, m)
+	b.worker = newWorker(newQueue(), newFacts(b.cluster, tracking, newDestinations(config, log, m.unmapped)), absence, log, m)
 	b.worker.sink, b.hub.worker = b.hub, b.worker
 	return b
 }

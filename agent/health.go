@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -81,10 +82,12 @@ func kindChecks(states map[string]watch.State, p progress) []check {
 		reports.Detail = fmt.Sprintf("%s and %d more wait until the kinds that they hang on are listed", p.held, p.heldCount-1)
 	case len(p.unlisted) > 0:
 		reports.Detail = "reported as unknown: " + strings.Join(p.unlisted, ", ")
-	case !p.told || len(p.listed) == 0 && in(watch.Syncing) != "":
+	case !p.told:
 		reports.Detail = "nothing was reported yet"
 	default:
-		reports.OK, reports.Detail = true, "reported: "+strings.Join(p.listed, ", ")
+		// Those that are not served or not watched are known to be empty.
+		there := slices.DeleteFunc(slices.Clone(p.listed), func(name string) bool { return states[name] != watch.Listed })
+		reports.OK, reports.Detail = true, "reported: "+cmp.Or(strings.Join(there, ", "), "nothing, there is nothing to report")
 	}
 	return []check{kinds, reports}
 }

@@ -39,17 +39,19 @@ type worker struct {
 	queue   *queue
 	log     *slog.Logger
 	metrics *metrics
-	report  []string // the kinds of reconcilers that are watched, sorted
+	// absence is how long a kind must not have been served before it counts as
+	// one of which there is nothing: an API server that starts may not know yet.
+	absence time.Duration
 
 	// states are the kinds' as of this step. They belong to the goroutine of run,
-	// as opening and statuses do.
-	states map[string]watch.State
-	// opening says when a kind that is complete for the first time counts as
-	// complete.
-	opening  map[string]time.Time
+	// as statuses do.
+	states   map[string]watch.State
 	statuses map[schema.ObjectRef]schema.Status
 
 	mu sync.Mutex
+	// opening says when a kind of which all is known for the first time counts as
+	// such.
+	opening map[string]time.Time
 	// opened are the kinds that were known completely once. Before that, their
 	// facts travel in the first snapshot and not one by one.
 	opened map[string]bool
@@ -64,9 +66,9 @@ type worker struct {
 	listed, unlisted []string
 }
 
-func newWorker(q *queue, f *facts, report []string, log *slog.Logger, m *metrics) *worker {
+func newWorker(q *queue, f *facts, absence time.Duration, log *slog.Logger, m *metrics) *worker {
 	return &worker{
-		facts: f, objects: f.objects, queue: q, report: report, log: log, metrics: m,
+		facts: f, objects: f.objects, queue: q, absence: absence, log: log, metrics: m,
 		opening: map[string]time.Time{}, statuses: map[schema.ObjectRef]schema.Status{}, opened: map[string]bool{},
 		held: map[schema.ObjectRef]bool{}, blind: map[schema.ObjectRef]bool{}, due: map[schema.ObjectRef]time.Time{},
 	}
@@ -129,6 +131,9 @@ func (w *worker) step(now time.Time) {
 		}
 	}
 	mark(w.facts.on(moved))
+	w.mu.Lock()
+	maps.DeleteFunc(w.opening, func(name string, _ time.Time) bool { return moved[name] })
+	w.mu.Unlock()
 	w.states = states
 	for _, key := range slices.SortedFunc(maps.Keys(look), schema.ObjectRef.Compare) {
 		w.look(key, now)
@@ -289,69 +294,63 @@ func (w *worker) Reconcilers(kind string) iter.Seq[schema.Reconciler] {
 // sayKinds tells the sink which kinds are known completely, and which cannot
 // be: a kind that cannot be listed, and one of which a reconciler reads from a
 // source that was never seen and cannot be now. Without its endpoint it would
-// count for no commit; as unknown it counts, and blocks.
+// count for no commit; as unknown it counts, and blocks. Of a kind that is not
+// served or not watched, it is known that there is nothing to report.
 func (w *worker) sayKinds(now time.Time) {
 	w.mu.Lock()
 	var listed, unlisted []string
 	held, blind := kindsIn(w.held), kindsIn(w.blind)
-	for _, name := range w.report {
-		complete := w.states[name] == watch.Listed && !held[name] && !blind[name]
+	heard := false
+	for _, name := range slices.Sorted(maps.Keys(reconcilers)) {
+		state, watched := w.states[name]
 		switch {
-		case w.states[name] == watch.Unlisted || blind[name]:
-			unlisted = append(unlisted, name)
-		case complete && w.opens(name, now):
+		case !watched:
 			listed = append(listed, name)
-		}
-		if !complete {
+			continue
+		case state == watch.Unlisted || blind[name]:
+			unlisted = append(unlisted, name)
+		case state == watch.Syncing || held[name]:
 			delete(w.opening, name)
+			continue
+		case state == watch.Listed && w.opens(name, now, settle), state == watch.Absent && w.opens(name, now, w.absence):
+			listed = append(listed, name)
+		default:
+			continue // it is opening
 		}
-	}
-	if !w.told && len(listed)+len(unlisted) == 0 && w.starting() {
-		w.mu.Unlock()
-		return // the first snapshot has all that is there
+		delete(w.opening, name)
+		heard = true
 	}
 	news := !w.told || !slices.Equal(w.listed, listed) || !slices.Equal(w.unlisted, unlisted)
+	if !news || !w.told && !heard {
+		w.mu.Unlock()
+		return // the first snapshot is to have all that is there
+	}
 	w.told, w.listed, w.unlisted = true, listed, unlisted
 	for _, name := range listed {
 		w.opened[name] = true
 	}
 	w.mu.Unlock()
-	if !news {
-		return
-	}
 	w.log.Info("kinds of reconcilers", "listed", listed, "unlisted", unlisted)
 	w.sink.Kinds(listed, unlisted)
 }
 
-// starting reports whether some kind is still to be heard of.
-func (w *worker) starting() bool {
-	if len(w.opening) > 0 {
-		return true
-	}
-	for _, s := range w.states {
-		if s == watch.Syncing {
-			return true
-		}
-	}
-	return false
-}
-
-// opens reports whether a complete kind counts as such: at once, except for
-// the first time.
-func (w *worker) opens(name string, now time.Time) bool {
+// opens reports whether a kind of which all is known counts as such: at once,
+// except for the first time.
+func (w *worker) opens(name string, now time.Time, after time.Duration) bool {
 	if w.opened[name] {
 		return true
 	}
 	at, waits := w.opening[name]
 	if !waits {
-		w.opening[name] = now.Add(settle)
-		return false
+		at = now.Add(after)
+		w.opening[name] = at
+		for other := range w.opening { // those that are listed together open together
+			if w.states[name] == watch.Listed && w.states[other] == watch.Listed {
+				w.opening[other] = at
+			}
+		}
 	}
-	if at.After(now) {
-		return false
-	}
-	delete(w.opening, name)
-	return true
+	return !at.After(now)
 }
 
 func kindsIn(set map[schema.ObjectRef]bool) map[string]bool {

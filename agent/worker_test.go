@@ -61,7 +61,7 @@ func TestFirstList(t *testing.T) {
 		"itself":           {"a kind that is not listed completely is not reported", map[string]watch.State{"Kustomization": watch.Syncing}, []string{"Application", "HelmRelease"}},
 		"source":           {"nor is one whose sources are not", map[string]watch.State{"GitRepository": watch.Syncing}, []string{"Application", "HelmRelease"}},
 		"another source":   {"a kind that no reconciler reads from does not matter", map[string]watch.State{"Bucket": watch.Syncing}, []string{"Application", "HelmRelease", "Kustomization"}},
-		"never served":     {"nor does one that there is not", map[string]watch.State{"Bucket": watch.Absent, "OCIRepository": watch.Absent, "Application": watch.Absent}, []string{"HelmRelease", "Kustomization"}},
+		"never served":     {"nor does one that there is not", map[string]watch.State{"Bucket": watch.Absent, "OCIRepository": watch.Absent}, []string{"Application", "HelmRelease", "Kustomization"}},
 		"children":         {"a success is not judged before its children can be", map[string]watch.State{"HelmRelease": watch.Syncing}, []string{"Application"}},
 		"not to be listed": {"a kind that cannot be listed is none of them", map[string]watch.State{"HelmRelease": watch.Unlisted}, []string{"Application", "Kustomization"}},
 	} {
@@ -99,6 +99,63 @@ func TestFirstList(t *testing.T) {
 				t.Errorf("facts go out one by one before the first snapshot: %v", b.news())
 			}
 		})
+	}
+}
+
+// Of a kind that is not served, or not watched, it is known that there is
+// nothing: what an earlier agent said of it is taken back. An API server that
+// starts may not know yet what it serves.
+func TestNothingOfAKind(t *testing.T) {
+	b := newBench(t, func(c *Config) { c.ArgoCD.Enabled = false })
+	b.turns("HelmRelease", watch.Absent)
+	b.has(load(t, goodYAML), load(t, repoYAML))
+	b.look()
+	if b.hub.listed != nil {
+		t.Errorf("before anything is known, there is %v", b.hub.listed)
+	}
+	begin := b.now
+	b.now = b.now.Add(settle)
+	b.look()
+	if p := b.worker.progress(); !p.told {
+		t.Error("the agent waits for what may never come")
+	}
+	if diff := cmp.Diff([]string{"Application", "Kustomization"}, b.hub.listed); diff != "" {
+		t.Errorf("at first (-want +got):\n%s", diff)
+	}
+	b.turns("HelmRelease", watch.Syncing) // it came
+	b.look()
+	b.turns("HelmRelease", watch.Absent) // and went
+	b.now = begin.Add(absence)
+	b.look()
+	if diff := cmp.Diff([]string{"Application", "Kustomization"}, b.hub.listed); diff != "" {
+		t.Errorf("too soon (-want +got):\n%s", diff)
+	}
+	b.rest()
+	if diff := cmp.Diff([]string{"Application", "HelmRelease", "Kustomization"}, b.hub.listed); diff != "" {
+		t.Errorf("in the end (-want +got):\n%s", diff)
+	}
+	if waited := b.now.Sub(begin); waited < 2*absence {
+		t.Errorf("it was believed after %s", waited)
+	}
+}
+
+// What is listed at about the same time travels in one snapshot.
+func TestListedTogether(t *testing.T) {
+	b := newBench(t)
+	b.turns("HelmRelease", watch.Syncing)
+	b.look()
+	b.now = b.now.Add(settle / 2)
+	b.turns("HelmRelease", watch.Listed)
+	b.look()
+	b.now = b.now.Add(settle / 2)
+	b.look()
+	if b.hub.listed != nil {
+		t.Errorf("too soon: %v", b.hub.listed)
+	}
+	b.now = b.now.Add(settle / 2)
+	b.look()
+	if diff := cmp.Diff([]string{"Application", "HelmRelease", "Kustomization"}, b.hub.listed); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
