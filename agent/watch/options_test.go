@@ -121,8 +121,11 @@ func TestMetricsAndLog(t *testing.T) {
 		time.Sleep(time.Minute)
 		server.put(gitRepository, "a", "one", "2")
 		time.Sleep(5 * time.Minute)
-		server.put(kustomization, "a", "other", "1")
-		server.compact() // what was seen of GitRepositories last is forgotten
+		for range 2 { // a watch that ends in its first second says nothing: the next one is no such
+			server.put(kustomization, "a", "other", "1")
+			server.compact() // what was seen of GitRepositories last is forgotten
+			time.Sleep(5 * time.Second)
+		}
 		time.Sleep(5 * time.Minute)
 		cancel()
 		if err := <-done; err != nil {
