@@ -139,6 +139,23 @@ func TestNothingOfAKind(t *testing.T) {
 	}
 }
 
+// How long a kind waits to be believed goes by what it is now, also where the
+// states between were missed.
+func TestKindMovesWhileItOpens(t *testing.T) {
+	b := newBench(t)
+	b.turns("HelmRelease", watch.Absent)
+	b.turns("Application", watch.Listed)
+	b.look()
+	b.turns("HelmRelease", watch.Listed)
+	b.turns("Application", watch.Absent)
+	b.look()
+	b.now = b.now.Add(settle)
+	b.look()
+	if diff := cmp.Diff([]string{"HelmRelease", "Kustomization"}, b.hub.listed); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // What is listed at about the same time travels in one snapshot.
 func TestListedTogether(t *testing.T) {
 	b := newBench(t)
