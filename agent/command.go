@@ -96,19 +96,15 @@ func (p Program) run(ctx context.Context, args []string) int {
 	return exitDone
 }
 
-// Where the environment says nothing else, memory is dearer to an agent than
-// processor time: it stands on every cluster, and idles there.
-const (
-	gcPercent   = 50
-	memoryLimit = 80 << 20
-)
+// gcPercent is how far the heap may grow before it is cleaned, where the
+// environment does not say: an agent stands on every cluster and idles there,
+// so that memory is dearer to it than processor time. There is no limit: one
+// that a large cluster exceeds would cost it all of its time.
+const gcPercent = 50
 
 func (p Program) saveMemory() {
 	if p.Env("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
-	}
-	if p.Env("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimit)
 	}
 }
 

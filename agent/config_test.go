@@ -232,7 +232,7 @@ func TestCommands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("KUBERNETES_SERVICE_HOST", "")
 			var stdout, stderr bytes.Buffer
-			p := Program{Args: c.args, Env: environment(map[string]string{"GOGC": "100", "GOMEMLIMIT": "off"}), Stdout: &stdout, Stderr: &stderr, Version: "1.2.3"}
+			p := Program{Args: c.args, Env: environment(map[string]string{"GOGC": "100"}), Stdout: &stdout, Stderr: &stderr, Version: "1.2.3"}
 			if code := p.Main(t.Context()); code != c.code {
 				t.Errorf("the code is %d: %s", code, c.reason)
 			}
