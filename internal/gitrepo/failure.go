@@ -67,6 +67,10 @@ func (r *Repo) explain(ctx context.Context, head []byte, doing string, err error
 	return fmt.Errorf("%s: %s", doing, plain(err.Error()))
 }
 
+// ownPort is this side of a connection, which is another one each time: the same
+// trouble is to read the same.
+var ownPort = regexp.MustCompile(`\b(tcp|udp) \S+->`)
+
 var userInfo = regexp.MustCompile(`//[^/\s@]*@`)
 
 // mostText bounds what an error quotes, in bytes.
@@ -76,6 +80,7 @@ const mostText = 1000
 // user info.
 func plain(s string) string {
 	s = userInfo.ReplaceAllString(strings.ToValidUTF8(s, "?"), "//")
+	s = ownPort.ReplaceAllString(s, "$1 ")
 	s = strings.Map(func(c rune) rune {
 		if unicode.IsControl(c) {
 			return ' '
