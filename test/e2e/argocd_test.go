@@ -70,7 +70,7 @@ func TestAFailedSyncFailsTheGate(t *testing.T) {
 	s := newScene(t, "argo-failed", startArgoCDOnce)
 	first := s.commit("first")
 	s.apply("objects.yaml")
-	s.gate(first, "app").fails(entry{s.application(), schema.OutcomeFailed, "^(SyncError|OperationFailed): "})
+	s.gate(first, "app").fails(entry{s.application(), schema.OutcomeFailed, "^SyncError: "})
 	second := s.commit("second")
 	s.refresh()
 	s.gate(second, "app").passes()
