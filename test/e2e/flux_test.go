@@ -20,6 +20,7 @@ func TestACommitThatFluxAppliesPassesTheGate(t *testing.T) {
 	second := s.commit("second")
 	s.gate(second, "app").waits(entry{"Kustomization/app", schema.OutcomeUnknownLineage, "not in the mirror"})
 	s.set(gitRepos, "repo", map[string]any{"suspend": false})
+	s.gate(second, "app").exits(0)
 	s.gate(second, "app").passes()
 	s.holds("app", "second")
 }
@@ -40,6 +41,7 @@ func TestAnInvalidManifestFailsTheGate(t *testing.T) {
 	first := s.commit("first")
 	s.apply("objects.yaml")
 	s.gate(first, "app").fails(entry{"Kustomization/app", schema.OutcomeFailed, "^ReconciliationFailed: .*Not_A_Name"})
+	s.gate(first, "app").exits(1)
 	second := s.commit("second")
 	s.gate(second, "app").passes()
 	s.holds("app", "second")

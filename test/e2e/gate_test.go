@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -150,6 +151,25 @@ func without(reconciler string) string {
 // show is a verdict for an error message.
 func show(v *schema.Verdict) string {
 	return fmt.Sprintf("%s %q counts=%+v unfinished=%+v currently=%+v near=%+v", v.State, v.Reason, v.Counts, v.Unfinished, v.Currently, v.NearMisses)
+}
+
+// exits runs `landfall gate`, as a pipeline does, and wants this exit code.
+func (g *gate) exits(code int) {
+	g.t.Helper()
+	path, err := built("landfall")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	q := g.question
+	cmd := exec.CommandContext(g.t.Context(), path, "gate", "--hub", g.client.URL(), "--timeout", patience.String(),
+		"--repo", q.Repo, "--ref", q.Ref, "--path", q.Path, "--commit", q.Commit)
+	out, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok || ok && exit.ExitCode() < 0 {
+		g.t.Fatalf("running landfall gate: %v\n%s", err, out)
+	}
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		g.t.Errorf("landfall gate ended with %d, want %d:\n%s", got, code, out)
+	}
 }
 
 // awaitGone waits until the hub knows a reconciler no more.
