@@ -1,6 +1,7 @@
 // Package agent is the program on a cluster: it wires the watching of Flux's
 // and Argo CD's objects, their readers and the outbox together. Keys of objects
-// that changed go in, facts of reconcilers go out.
+// that changed go in, facts of reconcilers go out. On a host without Kubernetes
+// the facts come from the folders that it follows and applies.
 package agent
 
 import (
@@ -13,13 +14,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
-	"github.com/landfall-hub/landfall/agent/argocd"
-	"github.com/landfall-hub/landfall/agent/flux"
 	"github.com/landfall-hub/landfall/agent/outbox"
-	"github.com/landfall-hub/landfall/agent/watch"
 	"github.com/landfall-hub/landfall/internal/httpserver"
 	"github.com/landfall-hub/landfall/internal/lifecycle"
 	"github.com/landfall-hub/landfall/schema"
@@ -30,6 +27,8 @@ type Options struct {
 	Config  Config
 	Version string
 	Log     *slog.Logger
+	// Env reads a variable of the environment, for the commands that a host runs.
+	Env func(string) string
 	// Kubernetes says how to reach the API server; nil is what Config says.
 	Kubernetes *rest.Config
 }
@@ -40,9 +39,22 @@ type Agent struct {
 	opts     Options
 	registry *prometheus.Registry
 	listener net.Listener
-	watcher  *watch.Watcher
-	worker   *worker
+	lookout  lookout
 	outbox   *outbox.Outbox
+}
+
+// lookout is where facts come from: a cluster's API server, or a host.
+type lookout interface {
+	// State has all facts.
+	outbox.State
+	// tell says who is to be told of facts. It is called once, before start.
+	tell(sink)
+	// start starts what looks.
+	start(*lifecycle.Lifecycle)
+	// checks say whether it sees everything.
+	checks() []check
+	// about is what the log says of it.
+	about() slog.Attr
 }
 
 // New checks the settings, reads the files that they name, takes the port and
@@ -56,14 +68,14 @@ func New(opts Options) (*Agent, error) {
 	}
 	a := &Agent{opts: opts, registry: prometheus.NewRegistry()}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if err := a.build(); err != nil {
-		return nil, err
-	}
 	listener, err := net.Listen("tcp", opts.Config.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listening (choose another address with --listen): %w", err)
 	}
 	a.listener = listener
+	if err := a.build(); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
 	return a, nil
 }
 
@@ -74,41 +86,24 @@ func (a *Agent) build() error {
 	if err != nil {
 		return err
 	}
-	if a.opts.Kubernetes == nil {
-		if a.opts.Kubernetes, err = restConfig(c.Kubernetes); err != nil {
-			return err
-		}
+	m := newMetrics(a.registry, a.opts.Version)
+	if c.Host.Enabled() {
+		a.lookout, err = newOnHost(a.opts, a.registry)
+	} else {
+		a.lookout, err = newOnKubernetes(a.opts, a.registry, m)
 	}
-	q := newQueue()
-	a.watcher, err = watch.New(watch.Options{
-		Config: a.opts.Kubernetes, Kinds: c.watched(), Trim: trim, OnObject: q.add, OnKinds: q.wake,
-		Discovery: time.Duration(c.Kubernetes.DiscoveryInterval), Logger: log.With("part", "watch"), Registerer: a.registry,
-	})
 	if err != nil {
 		return err
 	}
-	m := newMetrics(a.registry, a.opts.Version)
-	tracking := argocd.Tracking{Namespace: c.ArgoCD.Namespace, Label: c.ArgoCD.TrackingLabel}
-	a.worker = newWorker(q, newFacts(a.watcher, tracking, newDestinations(c, log, m.unmapped)), absences*time.Duration(c.Kubernetes.DiscoveryInterval), log.With("part", "worker"), m)
-	m.follow(a.registry, a.worker)
 	a.outbox, err = outbox.New(outbox.Options{
 		Cluster: c.Cluster.Name, Registration: c.registration(a.opts.Version), Agent: schema.Agent{Version: a.opts.Version},
-		Hub: hub, State: a.worker, Logger: log.With("part", "outbox"), Registerer: a.registry,
+		Hub: hub, State: a.lookout, Logger: log.With("part", "outbox"), Registerer: a.registry,
 	})
 	if err != nil {
 		return err
 	}
-	a.worker.sink = a.outbox
+	a.lookout.tell(a.outbox)
 	return nil
-}
-
-// absences is how many looks must not find a kind before there is none.
-const absences = 3
-
-// trim leaves of an object what the readers look at.
-func trim(obj *unstructured.Unstructured) {
-	flux.Trim(obj)
-	argocd.Trim(obj)
 }
 
 // Address is where health and metrics are served, host:port.
@@ -118,6 +113,8 @@ func (a *Agent) Address() string { return a.listener.Addr().String() }
 const (
 	httpGrace   = 5 * time.Second
 	workerGrace = 10 * time.Second
+	// hostGrace has time for a command that is told to end, and made to.
+	hostGrace = 30 * time.Second
 )
 
 // Run reports until ctx ends. The first part that fails stops all the others.
@@ -129,8 +126,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return httpserver.Serve(ctx, a.listener, a.handler(), a.opts.Log)
 	})
 	l.Start("outbox", workerGrace, a.outbox.Run)
-	l.Start("worker", workerGrace, a.worker.run)
-	l.Start("watch", workerGrace, a.watcher.Run)
-	a.opts.Log.Info("the agent runs", "version", a.opts.Version, "cluster", c.Cluster.Name, "hub", c.Hub.URL, "api_server", schema.StripUserInfo(a.opts.Kubernetes.Host), "health", a.Address())
+	a.lookout.start(l)
+	a.opts.Log.Info("the agent runs", "version", a.opts.Version, "cluster", c.Cluster.Name, "hub", c.Hub.URL, a.lookout.about(), "health", a.Address())
 	return l.Wait()
 }

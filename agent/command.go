@@ -20,7 +20,9 @@ const (
 	exitUsage  = 2
 )
 
-const usage = `landfall-agent tells a Landfall hub what Flux and Argo CD do on a cluster.
+const usage = `landfall-agent tells a Landfall hub what Flux and Argo CD do on a cluster. On a
+host without Kubernetes it follows folders of Git repositories, and applies them
+itself: "host" in the settings file.
 
   landfall-agent run [flags]            run the agent
   landfall-agent config check [flags]   read the settings, say what is wrong, run nothing
@@ -86,7 +88,7 @@ func (p Program) run(ctx context.Context, args []string) int {
 	p.saveMemory()
 	log := newLogger(p.Stderr, config.Log)
 	klog.SetSlogLogger(log.With("part", "client-go"))
-	a, err := New(Options{Config: config, Version: p.Version, Log: log})
+	a, err := New(Options{Config: config, Version: p.Version, Log: log, Env: p.Env})
 	if err != nil {
 		return p.fail(exitFailed, err)
 	}

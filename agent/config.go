@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/landfall-hub/landfall/agent/host"
 	"github.com/landfall-hub/landfall/internal/hubclient"
 	"github.com/landfall-hub/landfall/internal/settings"
 	"github.com/landfall-hub/landfall/schema"
@@ -27,6 +28,9 @@ type Config struct {
 	Kubernetes        KubernetesConfig `yaml:"kubernetes"`
 	Flux              FluxConfig       `yaml:"flux"`
 	ArgoCD            ArgoCDConfig     `yaml:"argocd"`
+	// Host is for a machine without Kubernetes: where it says something, no API
+	// server is looked for.
+	Host host.Config `yaml:"host"`
 	// Listen is the address of health and metrics.
 	Listen string    `yaml:"listen"`
 	Log    LogConfig `yaml:"log"`
@@ -180,7 +184,7 @@ func (c *Config) setLabels(s string) error {
 // cluster that a destination names.
 func (c *Config) registration(version string) schema.Registration {
 	r := schema.Registration{
-		Memberships: []schema.Membership{}, Labels: c.Cluster.Labels, Kind: schema.ClusterKubernetes,
+		Memberships: []schema.Membership{}, Labels: c.Cluster.Labels, Kind: c.clusterKind(),
 		HeartbeatInterval: c.HeartbeatInterval, Agent: schema.Agent{Version: version},
 	}
 	for _, m := range c.Cluster.Memberships {
@@ -215,6 +219,15 @@ func (c *Config) validate() error {
 	if c.HeartbeatInterval == 0 {
 		return settings.Badly("heartbeat_interval", "is from 1s to 24h, not 0s")
 	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return settings.Badly("listen", "is host:port, such as 127.0.0.1:8081, not %q", c.Listen)
+	}
+	if c.Log.Format != formatText && c.Log.Format != formatJSON {
+		return settings.Badly("log.format", "is text or json, not %q", c.Log.Format)
+	}
+	if c.Host.Enabled() {
+		return c.validateHost()
+	}
 	if d := time.Duration(c.Kubernetes.DiscoveryInterval); d < 100*time.Millisecond || d > time.Hour {
 		return settings.Badly("kubernetes.discovery_interval", "is from 100ms to 1h, not %s", c.Kubernetes.DiscoveryInterval)
 	}
@@ -224,13 +237,18 @@ func (c *Config) validate() error {
 	if !c.Flux.Enabled && !c.ArgoCD.Enabled {
 		return settings.Badly("flux.enabled", "and argocd.enabled are both false: there is nothing to report")
 	}
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		return settings.Badly("listen", "is host:port, such as 127.0.0.1:8081, not %q", c.Listen)
-	}
-	if c.Log.Format != formatText && c.Log.Format != formatJSON {
-		return settings.Badly("log.format", "is text or json, not %q", c.Log.Format)
-	}
 	return nil
+}
+
+func (c *Config) validateHost() error {
+	if c.Kubernetes.Kubeconfig != "" || len(c.ArgoCD.Destinations) > 0 {
+		return settings.Badly("host", "and an API server are two clusters: run two agents, each with its own cluster.name")
+	}
+	err := c.Host.Validate()
+	if bad, ok := errors.AsType[*host.Invalid](err); ok {
+		return settings.Badly("host."+bad.Key, "%s", bad.Text)
+	}
+	return err
 }
 
 func (c *Config) validateHub() error {

@@ -30,7 +30,7 @@ func (a *Agent) handler() http.Handler {
 		answer(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		checks := append(kindChecks(a.watcher.States(), a.worker.progress()), hubCheck(a.outbox.Status(), time.Now()))
+		checks := append(a.lookout.checks(), hubCheck(a.outbox.Status(), time.Now()))
 		status, code := "ready", http.StatusOK
 		if slices.ContainsFunc(checks, func(c check) bool { return !c.OK }) {
 			status, code = "not ready", http.StatusServiceUnavailable

@@ -32,6 +32,9 @@ func (c *Config) watched() []watch.Kind {
 
 // reported returns the names of those that are reported, sorted.
 func (c *Config) reported() []string {
+	if c.Host.Enabled() {
+		return hostKind
+	}
 	var names []string
 	for _, k := range c.watched() {
 		if reconcilers[k.Kind] {

@@ -87,7 +87,7 @@ func badly(key, format string, args ...any) error {
 }
 
 // Enabled reports whether there is anything to do.
-func (c *Config) Enabled() bool { return c.StateDir != "" || len(c.Folders) > 0 }
+func (c *Config) Enabled() bool { return c.StateDir != "" || len(c.Folders) > 0 || c.Parallel != 0 }
 
 // withDefaults returns a copy that says everything.
 func (c Config) withDefaults() Config {
