@@ -119,6 +119,7 @@ var rows = []row{
 
 	{
 		folder: "agent", imports: append([]string{"agent/...", "k8s.io/client-go", "k8s.io/apimachinery", "k8s.io/klog/v2"}, wiring...),
+		tests: []string{"internal/gitrepo/gittest"},
 		why: "the agent reports facts; it knows neither hub nor scheduler nor dashboards, only the schema they share; " +
 			"client-go is for the address of the API server, not for objects",
 	},
@@ -230,7 +231,7 @@ var rows = []row{
 	},
 
 	{
-		folder: "examples/...", imports: []string{"internal/hubclient"}, process: true,
+		folder: "examples/...", imports: []string{"internal/hubclient", yaml}, process: true,
 		why: "an example is a user: it speaks the public API",
 	},
 	{
