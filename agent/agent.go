@@ -54,7 +54,7 @@ type lookout interface {
 	// checks say whether it sees everything.
 	checks() []check
 	// about is what the log says of it.
-	about() slog.Attr
+	about() (key string, value any)
 }
 
 // New checks the settings, reads the files that they name, takes the port and
@@ -127,6 +127,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	})
 	l.Start("outbox", workerGrace, a.outbox.Run)
 	a.lookout.start(l)
-	a.opts.Log.Info("the agent runs", "version", a.opts.Version, "cluster", c.Cluster.Name, "hub", c.Hub.URL, a.lookout.about(), "health", a.Address())
+	key, value := a.lookout.about()
+	a.opts.Log.Info("the agent runs", "version", a.opts.Version, "cluster", c.Cluster.Name, "hub", c.Hub.URL, key, value, "health", a.Address())
 	return l.Wait()
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"flag"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/landfall-hub/landfall/agent/host"
 	"github.com/landfall-hub/landfall/agent/watch"
 )
 
@@ -26,8 +28,8 @@ func document(t *testing.T) (text string, blocks []string) {
 	for _, m := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(raw), -1) {
 		blocks = append(blocks, m[1])
 	}
-	if len(blocks) != 2 {
-		t.Fatalf("%s has %d blocks of YAML; a role and the settings are two", page, len(blocks))
+	if len(blocks) != 3 {
+		t.Fatalf("%s has %d blocks of YAML; a role, the settings and a host's are three", page, len(blocks))
 	}
 	return string(raw), blocks
 }
@@ -102,6 +104,38 @@ func TestDocumentedSettings(t *testing.T) {
 		if !strings.Contains(usage, "--"+name) {
 			t.Errorf("--%s is not in the help", name)
 		}
+	}
+}
+
+// A host's settings in the document are all there are, with their defaults.
+func TestDocumentedHost(t *testing.T) {
+	_, blocks := document(t)
+	got, err := program.Load("test", []string{"--config", write(t, "agent.yaml", least+blocks[2])}, environment(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := got.Host.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	var documented struct{ Host map[string]any }
+	if err := yaml.Unmarshal([]byte(blocks[2]), &documented); err != nil {
+		t.Fatal(err)
+	}
+	folder, _ := documented.Host["folders"].([]any)[0].(map[string]any)
+	auth, _ := folder["auth"].(map[string]any)
+	apply, _ := folder["apply"].(map[string]any)
+	for of, keys := range map[reflect.Type]map[string]any{
+		reflect.TypeFor[host.Config](): documented.Host, reflect.TypeFor[host.FolderConfig](): folder,
+		reflect.TypeFor[host.AuthConfig](): auth, reflect.TypeFor[host.ApplyConfig](): apply,
+	} {
+		for i := range of.NumField() {
+			if key := of.Field(i).Tag.Get("yaml"); keys[key] == nil {
+				t.Errorf("%s of %s is not documented", key, of)
+			}
+		}
+	}
+	if f := got.Host.Folders[0]; got.Host.Parallel != host.DefaultParallel || f.Interval != host.DefaultInterval || f.Apply.Timeout != host.DefaultTimeout {
+		t.Errorf("the documented defaults are others: %+v", got.Host)
 	}
 }
 

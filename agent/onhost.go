@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -52,7 +51,7 @@ func (h *onHost) checks() []check {
 	return []check{{Name: "folders", OK: true, Detail: "followed: " + strings.Join(counts, ", ")}}
 }
 
-func (h *onHost) about() slog.Attr { return slog.Int("folders", h.folders) }
+func (h *onHost) about() (key string, value any) { return "folders", h.folders }
 
 // without is a sink that is told of further kinds that there is nothing of
 // them: what an agent of another sort reported of them, under this cluster's

@@ -82,7 +82,9 @@ host:
 	}
 	hub.until(t, "a source error", func() bool { return hub.known[drone].SourceError != "" })
 	ready(t, a, http.StatusServiceUnavailable, "cannot be read: drone: ")
-	if body := get(t, a, "/metrics", http.StatusOK); !strings.Contains(body, `landfall_host_folders{status="failure"} 1`) || !strings.Contains(body, `landfall_host_applies_total{result="success"} 1`) {
+	body := get(t, a, "/metrics", http.StatusOK)
+	documentedMetrics(t, body)
+	if !strings.Contains(body, `landfall_host_folders{status="failure"} 1`) || !strings.Contains(body, `landfall_host_applies_total{result="success"} 1`) {
 		t.Error("the metrics lack the folders")
 	}
 	cancel()

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -63,4 +62,4 @@ func (k *onKubernetes) start(l *lifecycle.Lifecycle) {
 
 func (k *onKubernetes) checks() []check { return kindChecks(k.watcher.States(), k.worker.progress()) }
 
-func (k *onKubernetes) about() slog.Attr { return slog.String("api_server", k.address) }
+func (k *onKubernetes) about() (key string, value any) { return "api_server", k.address }
