@@ -208,6 +208,7 @@ func (f *facts) source(ref schema.ObjectRef, states map[string]watch.State) (fou
 		s := f.known(ref)
 		if !s.seen {
 			missing = append(missing, ref)
+			return flux.Source{Ref: ref, Error: ref.String() + " is not there"}
 		}
 		if s.seen && states[ref.Kind] == watch.Unlisted {
 			unlisted := s.Source

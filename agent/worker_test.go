@@ -566,3 +566,20 @@ func TestRun(t *testing.T) {
 		}
 	})
 }
+
+// A source object that was never there is said to be missing: the hub then
+// keeps the reconciler where it read last.
+func TestSourceThatIsNotThere(t *testing.T) {
+	b := newBench(t)
+	b.has(load(t, goodYAML))
+	b.rest()
+	r := b.facts(ref("Kustomization", "flux-system", "good"))
+	if len(r.Sources) != 0 || r.SourceError != "GitRepository/flux-system/repo is not there" {
+		t.Errorf("it reads %v, with %q", r.Sources, r.SourceError)
+	}
+	b.has(load(t, repoYAML))
+	b.rest()
+	if r := b.facts(ref("Kustomization", "flux-system", "good")); len(r.Sources) != 1 || r.SourceError != "" {
+		t.Errorf("it reads %v, with %q", r.Sources, r.SourceError)
+	}
+}

@@ -50,6 +50,17 @@ func NewEndpoint(repo, ref, folder string) (Endpoint, error) {
 	return Endpoint{Repo: r, Ref: f, Path: p}, nil
 }
 
+// Source returns a source that has this endpoint, written in canonical form.
+func (e Endpoint) Source() Source {
+	s := Source{Type: SourceGit, URL: e.Repo, Ref: e.Ref, Path: e.Path}
+	for _, t := range []SourceType{SourceOCI, SourceHelm, SourceBucket} {
+		if strings.HasPrefix(e.Repo, string(t)+"://") {
+			s.Type = t
+		}
+	}
+	return s
+}
+
 // Endpoint returns the canonical endpoint of the source.
 func (s Source) Endpoint() (Endpoint, error) {
 	raw := s.URL

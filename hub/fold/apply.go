@@ -164,12 +164,16 @@ func (s *State) upsert(rec *schema.Reconciler, r *schema.Report, version uint64,
 		if r.Parts <= 1 {
 			return u, false
 		}
+		rec = withLastSources(rec, old)
 		_, index := Endpoints(rec)
 		return Upsert{Reconciler: rec, Entry: *old, Index: index}, true
 	}
 	e := &Entry{Digest: digest, Version: version, Status: rec.Status, Reason: rec.Reason, Since: since(rec, r, old)}
 	if rec.Owner != nil {
 		e.Owner = *rec.Owner
+	}
+	if known {
+		rec = withLastSources(rec, old)
 	}
 	u = Upsert{Reconciler: rec, Changed: true}
 	e.Endpoints, u.Index = Endpoints(rec)
@@ -191,6 +195,20 @@ func (s *State) upsert(rec *schema.Reconciler, r *schema.Report, version uint64,
 	s.Put(ref, e)
 	u.Entry = *e
 	return u, true
+}
+
+// withLastSources returns a reconciler that names no source, because the source
+// object is not there, as a reader of what it read last: it must not leave the
+// verdicts of commits that it will never reach now.
+func withLastSources(rec *schema.Reconciler, old *Entry) *schema.Reconciler {
+	if len(rec.Sources) > 0 || rec.SourceError == "" || len(old.Endpoints) == 0 {
+		return rec
+	}
+	reader := *rec
+	for _, h := range old.Endpoints {
+		reader.Sources = append(reader.Sources, h.Value().Source())
+	}
+	return &reader
 }
 
 // settled says whether success was seen at the reconciler's current generation.

@@ -309,3 +309,44 @@ func TestChangesAreNotWrittenToLater(t *testing.T) {
 		t.Errorf("changes that wait to be stored were changed: %s", d)
 	}
 }
+
+// A reconciler whose source object is not there stays a reader of what it read
+// last: else a gate would pass without it.
+func TestSourceThatIsNotThere(t *testing.T) {
+	lost := func(r *schema.Reconciler) { r.Sources, r.Applied, r.Attempted = []schema.Source{}, nil, nil }
+	complains := func(r *schema.Reconciler) { r.SourceError = "GitRepository flux-system/apps is not there" }
+	apps := "git.example/org/apps#dev:a"
+	cases := map[string]struct {
+		reason        string
+		before, after schema.Reconciler
+		want          []string
+		left          int
+	}{
+		"NotThere":  {"The last endpoint stays.", kustomization("a"), kustomization("a", lost, complains), []string{apps}, 0},
+		"NoSource":  {"One that reads nothing, and says so, leaves.", kustomization("a"), kustomization("a", lost), nil, 1},
+		"Another":   {"One that reads another place leaves.", kustomization("a"), kustomization("a", complains, sources(git("other", "x"))), []string{"git.example/org/other#dev:x"}, 1},
+		"NeverRead": {"Where nothing was known, nothing is made up.", kustomization("a", lost), kustomization("a", lost, complains), nil, 0},
+		"Chart": {"A chart stays one.", kustomization("a", lost, sources(schema.Source{Type: schema.SourceOCI, URL: "oci://reg.example/charts/x", Ref: "1.0.0"})),
+			kustomization("a", lost, complains), []string{"oci://reg.example/charts/x#1.0.0:"}, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := NewState()
+			tell(t, s, delta(1, tc.before))
+			c := tell(t, s, delta(2, tc.after))
+			u := c.Upserts[0]
+			diff(t, tc.reason+" Endpoints", tc.want, endpointTexts(&u.Entry))
+			if len(u.Left) != tc.left || len(u.Index) != len(tc.want) {
+				t.Errorf("%s It leaves %d endpoints, %v", tc.reason, len(u.Left), u.Index)
+			}
+			if u.Entry.Digest != tc.after.Digest() {
+				t.Errorf("%s The digest is not that of what the agent said", tc.reason)
+			}
+			tc.after.Message = "said again, in a snapshot"
+			c = tell(t, s, part(3, 1, 2, kustomizations, tc.after))
+			diff(t, tc.reason+" Later", tc.want, endpointTexts(&c.Upserts[0].Entry))
+			c = tell(t, s, part(4, 2, 2, kustomizations, tc.after))
+			diff(t, tc.reason+" Unchanged", tc.want, endpointTexts(&c.Upserts[0].Entry))
+		})
+	}
+}

@@ -57,6 +57,9 @@ func (w *world) reconciler() schema.Reconciler {
 		r.Applied = append(r.Applied, pickOne(w, "", "dev@sha1:"+pickOne(w, commits...)))
 		r.Attempted = append(r.Attempted, pickOne(w, "", "dev@sha1:"+pickOne(w, commits...)))
 	}
+	if w.IntN(8) == 0 {
+		r.Sources, r.Applied, r.Attempted, r.SourceError = []schema.Source{}, nil, nil, "its source is not there"
+	}
 	if w.IntN(2) == 0 {
 		r.Owner = &schema.ObjectRef{Kind: "Kustomization", Namespace: "flux-system", Name: w.name()}
 	}
