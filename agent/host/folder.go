@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -147,6 +148,7 @@ func (f *folder) round(ctx context.Context, to Sink) {
 	due := !f.runner.opts.Now().Before(f.due)
 	switch f.state.next(commit, tree, f.command, due) {
 	case move:
+		defer debug.FreeOSMemory() // see below
 		f.log.Info("the commit changes nothing in the folder", "commit", commit)
 		f.change(to, func(s *state) {
 			s.Applied, s.Attempted, s.Reason = commit, commit, reasonUnchanged
@@ -154,6 +156,9 @@ func (f *folder) round(ctx context.Context, to Sink) {
 		})
 		f.save()
 	case apply:
+		// A download takes tens of megabytes for a moment. Nothing after it makes
+		// an idle agent clean up, and it would sit on them for minutes.
+		defer debug.FreeOSMemory()
 		f.apply(ctx, to, commit, tree)
 	case stay, wait:
 	}
