@@ -16,13 +16,15 @@ GOLANGCI := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)-$(shell go env GOVERSION)
 BENCHSTAT := $(CACHE)/benchstat-$(BENCHSTAT_VERSION)-$(shell go env GOVERSION)
 
 # What to run and for how long: make test PKG=./hub/..., make fuzz FUZZTIME=10m,
-# make bench BENCH=Gate COUNT=10 BASE=before.txt, make e2e RUN=Drift
+# make bench BENCH=Gate COUNT=10 BASE=before.txt, make e2e RUN=Drift,
+# make run LISTEN=127.0.0.1:9090
 PKG ?= ./...
 TIMEOUT ?= 10m
 FUZZTIME ?= 1m
 BENCH ?= .
 COUNT ?= 1
 BASE ?=
+LISTEN ?= 127.0.0.1:8080
 RUN ?= .
 
 .PHONY: help
@@ -32,12 +34,18 @@ help: ## show what can be made
 .PHONY: build
 build: ## build every program into bin/, and bring the ClickHouse library (needs npm)
 	mkdir -p bin
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+	CGO_ENABLED=0 go build $(VERBOSE) -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 	scripts/fetch-chdb
 
 .PHONY: run
-run: build ## start a hub with a small simulated fleet, and say what to try next
-	go run ./examples/demo
+run: VERBOSE = -v
+run: build ## a hub, Git repositories and a dozen hosts; a rollout, and what to try next (LISTEN)
+	CGO_ENABLED=0 go build -trimpath -o bin/demo ./examples/demo
+	@exec bin/demo -with-parent -listen $(LISTEN)
+
+.PHONY: demo-check
+demo-check: build ## the story that `make run` tells, as a test; part of `make test`
+	go test -count 1 -run Story ./examples/demo
 
 .PHONY: test
 test: build ## build, then run every test with the race detector, and the contract tests
@@ -48,9 +56,11 @@ endif
 
 # Modules of their own, because what Argo CD's and Flux' types pin is not ours
 # to follow. Nothing in them runs at once with anything else: no race to find.
+# They require this module, so what its go.mod requires moves theirs (-mod=mod);
+# go mod tidy would not do: it asks for the tests of every dependency.
 .PHONY: contract
 contract: ## our readers of Flux and Argo CD against their own types
-	for module in test/contract/*/; do (cd $$module && go test ./...); done
+	for module in test/contract/*/; do (cd $$module && go test -mod=mod ./...); done
 
 .PHONY: e2e-programs
 e2e-programs: ## build what the end-to-end tests run: etcd, kube-apiserver, Flux, Argo CD (15 minutes, once)

@@ -51,7 +51,7 @@ func (s *Store) SubscriptionsAtMost(ctx context.Context, repo, ref string) (int,
 	err := s.query(ctx, "subscriptions_at_most",
 		"SELECT count() FROM {db}.current WHERE row = 'subscription' AND repo = {repo:String} AND ref = {ref:String}",
 		scanInto(&n), named("repo", repo), named("ref", ref))
-	return int(n), err //nolint:gosec // a number of rows in memory
+	return int(n), err
 }
 
 // group is the subscriptions of several clusters that differ in nothing but
