@@ -52,6 +52,7 @@ func BenchmarkAgent(b *testing.B) {
 }
 
 func measureAgent(b *testing.B, n int) {
+	b.Helper()
 	nameLogs(b)
 	need(b, startGitOnce, startHubOnce)
 	name := fmt.Sprintf("footprint-%d", n)

@@ -55,7 +55,7 @@ func (g *gate) fails(because ...entry) *schema.Verdict {
 	return g.becomes(schema.Failed, because...)
 }
 
-// waits waits until the gate is waiting for exactly these.
+// waits follows the gate until it is waiting for exactly these.
 func (g *gate) waits(on ...entry) *schema.Verdict {
 	g.t.Helper()
 	return g.becomes(schema.Waiting, on...)

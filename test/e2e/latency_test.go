@@ -37,6 +37,8 @@ func TestHowLongAChangeTakesToReachTheGate(t *testing.T) {
 	t.Run("written by the test", func(t *testing.T) {
 		s := newStage(t, "latency")
 		s.apply("objects.yaml")
+		s.reconciled("app", commitNumber(0))
+		s.gate(commitNumber(0), "app", "min_compliant", "1%").becomes(schema.Passed, entry{s.application(), schema.OutcomePending, "never applied"})
 		for n := range writtenChanges / 2 {
 			commit := fmt.Sprintf("%040x", 1_000+2*n)
 			ways["Kustomization, status written"] = append(ways["Kustomization, status written"],
@@ -48,8 +50,9 @@ func TestHowLongAChangeTakesToReachTheGate(t *testing.T) {
 	})
 	t.Run("reconciled by Flux", func(t *testing.T) {
 		s := newScene(t, "flux-good", startFluxOnce)
-		s.commit("first")
+		first := s.commit("first")
 		s.apply("objects.yaml")
+		s.gate(first, "app").passes()
 		for range realChanges {
 			ways["Kustomization, reconciled by Flux"] = append(ways["Kustomization, reconciled by Flux"],
 				s.reconcile(kustomizations, s.namespace, "app", func(obj *unstructured.Unstructured, commit string) bool {
@@ -59,8 +62,9 @@ func TestHowLongAChangeTakesToReachTheGate(t *testing.T) {
 	})
 	t.Run("synced by Argo CD", func(t *testing.T) {
 		s := newScene(t, "argo-good", startArgoCDOnce)
-		s.commit("first")
+		first := s.commit("first")
 		s.apply("objects.yaml")
+		s.gate(first, "app").passes()
 		for range realChanges {
 			ways["Application, synced by Argo CD"] = append(ways["Application, synced by Argo CD"],
 				s.reconcile(applications, argoNamespace, s.namespace, func(obj *unstructured.Unstructured, commit string) bool {

@@ -101,7 +101,7 @@ func makeFolders() {
 		}
 		folders.logs = logs
 		removeLeftOver()
-		folders.scratch, folders.err = os.MkdirTemp("", fmt.Sprintf(scratchPattern, os.Getpid())) //nolint:usetesting // all tests share it
+		folders.scratch, folders.err = os.MkdirTemp("", fmt.Sprintf(scratchPattern, os.Getpid()))
 	})
 	if folders.err != nil {
 		panic(fmt.Sprintf("no folder for the programs' files: %v", folders.err))
@@ -143,7 +143,7 @@ func scratchFolder() string {
 
 // newFolder makes an empty folder that is removed at the end.
 func newFolder(name string) (string, error) {
-	return os.MkdirTemp(scratchFolder(), name+"-") //nolint:usetesting // processes that all tests share write there
+	return os.MkdirTemp(scratchFolder(), name+"-")
 }
 
 // built is the path of a program that make built.

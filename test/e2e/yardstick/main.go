@@ -16,13 +16,16 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-func main() {
+func main() { os.Exit(run()) }
+
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := watch(ctx, os.Getenv("KUBECONFIG")); err != nil {
 		fmt.Fprintln(os.Stderr, "yardstick:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 func watch(ctx context.Context, kubeconfig string) error {
