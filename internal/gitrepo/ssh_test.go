@@ -1,7 +1,10 @@
 package gitrepo_test
 
 import (
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -56,8 +59,8 @@ func listen(t *testing.T, handle func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// serveSSH runs git-upload-pack for whoever has the key. The server has a key of
-// a kind that clients like better than the one in known_hosts.
+// serveSSH runs git-upload-pack for whoever has the key. The server has a second
+// key, of a kind that clients like better than the one in known_hosts.
 func serveSSH(t *testing.T, root string) (url string, auth gitrepo.Auth) {
 	t.Helper()
 	host, _ := newKey(t)
@@ -74,6 +77,15 @@ func serveSSH(t *testing.T, root string) (url string, auth gitrepo.Auth) {
 		return nil, nil
 	}}
 	config.AddHostKey(host)
+	liked, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := ssh.NewSignerFromKey(liked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.AddHostKey(other)
 	address := listen(t, func(conn net.Conn) {
 		c, channels, requests, err := ssh.NewServerConn(conn, config)
 		if err != nil {
