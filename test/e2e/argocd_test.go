@@ -88,3 +88,17 @@ func TestADegradedApplicationFailsTheGate(t *testing.T) {
 	s.makeAvailable("app")
 	s.gate(first, "app").passes()
 }
+
+func TestAnApplicationThatFailsFailsItsHealthyRoot(t *testing.T) {
+	full(t)
+	t.Parallel()
+	s := newScene(t, "argo-child", startArgoCDOnce)
+	first := s.commit("first")
+	s.apply("objects.yaml")
+	s.gate(first, "root").fails(entry{s.application(), schema.OutcomeFailed, "^child Application/argocd/.*-child: SyncError: "})
+	s.gate(first, "root", "children", "ignore").passes()
+	second := s.commit("second")
+	s.refresh()
+	s.gate(second, "root").passes()
+	s.holds("app", "second")
+}

@@ -126,9 +126,9 @@ func (r *repo) refuse(refused bool) {
 	r.server.refused[r.name] = refused
 }
 
-// commit makes the tree what a folder of testdata holds, and pushes it. It
-// returns the commit's id.
-func (r *repo) commit(t testing.TB, folder string) string {
+// commit makes the tree what a folder of testdata holds, templates filled in, and
+// pushes it. It returns the commit's id.
+func (r *repo) commit(t testing.TB, folder string, values any) string {
 	t.Helper()
 	files := map[string]string{}
 	from := filepath.Join("testdata", folder)
@@ -141,7 +141,10 @@ func (r *repo) commit(t testing.TB, folder string) string {
 			return err
 		}
 		below, err := filepath.Rel(from, path)
-		files[below] = string(text)
+		if err != nil {
+			return err
+		}
+		files[below], err = fill(string(text), values)
 		return err
 	})
 	if err != nil {

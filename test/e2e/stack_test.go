@@ -167,13 +167,18 @@ func nameLogs(t testing.TB) {
 // commit's id.
 func (s *scene) commit(name string) string {
 	s.t.Helper()
-	return s.repo.commit(s.t, s.folder+"/"+name)
+	return s.repo.commit(s.t, s.folder+"/"+name, s.values())
 }
 
-// objects returns the objects of testdata/FOLDER/name.
+// values are what templates of testdata may use.
+func (s *scene) values() map[string]string {
+	return map[string]string{"Namespace": s.namespace, "Repo": s.repo.url, "Branch": branch}
+}
+
+// apply makes the cluster hold the objects of testdata/FOLDER/name.
 func (s *scene) apply(name string) {
 	s.t.Helper()
-	text, err := fill(testdata(s.t, s.folder, name), map[string]string{"Namespace": s.namespace, "Repo": s.repo.url, "Branch": branch})
+	text, err := fill(testdata(s.t, s.folder, name), s.values())
 	if err != nil {
 		s.t.Fatalf("filling in %s/%s: %v", s.folder, name, err)
 	}
