@@ -111,9 +111,6 @@ func (p Program) check(args []string) int {
 // notes say what settings ask for that this version does not do.
 func notes(c Config) []string {
 	var notes []string
-	if len(c.Repositories) > 0 {
-		notes = append(notes, "repositories are read but not followed by this version: commits are compared for equality")
-	}
 	if len(c.ControlPlanes) > 0 {
 		notes = append(notes, "control_planes are read but not scheduled by this version")
 	}

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/landfall-hub/landfall/hub/compliance"
+	"github.com/landfall-hub/landfall/hub/gitops"
 	"github.com/landfall-hub/landfall/hub/store"
+	"github.com/landfall-hub/landfall/internal/gitrepo"
 	"github.com/landfall-hub/landfall/internal/settings"
 	"github.com/landfall-hub/landfall/schema"
 )
@@ -18,16 +20,17 @@ import (
 type Config struct {
 	// Listen is the address of the HTTP API.
 	Listen string `yaml:"listen"`
-	// DataDir holds the embedded ClickHouse and the first admin token.
+	// DataDir holds the embedded ClickHouse, the mirrors of the repositories and
+	// the first admin token.
 	DataDir    string           `yaml:"data_dir"`
 	ClickHouse ClickHouseConfig `yaml:"clickhouse"`
 	Compliance ComplianceConfig `yaml:"compliance"`
 	// HistoryDays is how long history is kept.
 	HistoryDays int `yaml:"history_days"`
 
-	// Repositories and ControlPlanes are read and checked; this version follows
-	// neither yet.
-	Repositories  []RepositoryConfig   `yaml:"repositories"`
+	// Repositories are followed.
+	Repositories []RepositoryConfig `yaml:"repositories"`
+	// ControlPlanes are read and checked; this version does not follow them yet.
 	ControlPlanes []ControlPlaneConfig `yaml:"control_planes"`
 }
 
@@ -81,15 +84,36 @@ type ComplianceConfig struct {
 	AgeAfter schema.Duration `yaml:"age_after"`
 }
 
-// RepositoryConfig is a GitOps repository whose commits are to be followed.
+// RepositoryConfig is a GitOps repository whose commits are followed.
 type RepositoryConfig struct {
-	URL      string          `yaml:"url"`
-	Aliases  []string        `yaml:"aliases"`
+	// URL is where it is fetched from; Aliases are other addresses of the same
+	// repository, by which reconcilers or people may name it.
+	URL     string   `yaml:"url"`
+	Aliases []string `yaml:"aliases"`
+	// Refs are branches, or tags as refs/tags/x; none is every branch.
 	Refs     []string        `yaml:"refs"`
 	Interval schema.Duration `yaml:"interval"`
-	Auth     struct {
-		TokenFile string `yaml:"token_file"`
-	} `yaml:"auth"`
+	Auth     AuthConfig      `yaml:"auth"`
+}
+
+// AuthConfig says as whom to fetch a repository, and whom to trust.
+type AuthConfig struct {
+	Username       string `yaml:"username"`
+	TokenFile      string `yaml:"token_file"`
+	SSHKeyFile     string `yaml:"ssh_key_file"`
+	KnownHostsFile string `yaml:"known_hosts_file"`
+	CAFile         string `yaml:"ca_file"`
+}
+
+// repositories returns what is to be followed.
+func (c *Config) repositories() []gitops.Repository {
+	all := make([]gitops.Repository, len(c.Repositories))
+	for i, r := range c.Repositories {
+		all[i] = gitops.Repository{
+			URL: r.URL, Aliases: r.Aliases, Refs: r.Refs, Interval: time.Duration(r.Interval), Auth: gitrepo.Auth(r.Auth),
+		}
+	}
+	return all
 }
 
 // ControlPlaneConfig is a control plane whose assignments are to be published.
@@ -117,7 +141,7 @@ func DefaultConfig() Config {
 // field each one fills.
 func (c *Config) flags(set *flag.FlagSet) {
 	set.StringVar(&c.Listen, "listen", c.Listen, "address of the HTTP API")
-	set.StringVar(&c.DataDir, "data-dir", c.DataDir, "folder of the embedded ClickHouse and of the first admin token")
+	set.StringVar(&c.DataDir, "data-dir", c.DataDir, "folder of the embedded ClickHouse, the mirrors and the first admin token")
 	set.StringVar(&c.ClickHouse.URL, "clickhouse-url", c.ClickHouse.URL, "a ClickHouse server, http(s)://… or clickhouse://…, instead of the embedded one")
 	set.StringVar(&c.ClickHouse.Cluster, "clickhouse-cluster", c.ClickHouse.Cluster, "name of the ClickHouse cluster behind that server")
 }
@@ -146,10 +170,8 @@ func (c *Config) validate() error {
 	if c.HistoryDays < 1 || c.HistoryDays > 36500 {
 		return fmt.Errorf("history_days is from 1 to 36500, not %d", c.HistoryDays)
 	}
-	for i, r := range c.Repositories {
-		if _, err := schema.CanonicalRepo(r.URL); err != nil {
-			return fmt.Errorf("repositories[%d].url: %w", i, err)
-		}
+	if err := gitops.Check(c.repositories()); err != nil {
+		return err
 	}
 	for i, p := range c.ControlPlanes {
 		if _, err := schema.CanonicalRepo(p.URL); err != nil {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/landfall-hub/landfall/hub/gitops"
+	"github.com/landfall-hub/landfall/internal/gitrepo"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -94,7 +96,9 @@ repositories:
     aliases: [https://mirror.example/app-gitops]
     refs: [dev, stage]
     interval: 30s
-    auth: {token_file: /run/secrets/git-token}
+    auth: {token_file: /run/secrets/git-token, username: landfall, ca_file: /run/secrets/ca.pem}
+  - url: git@git.example:org/platform
+    auth: {ssh_key_file: /run/secrets/key, known_hosts_file: /run/secrets/known_hosts}
 control_planes:
   - url: https://git.example/org/control-plane
     main: main
@@ -106,11 +110,21 @@ control_planes:
 		t.Fatal(err)
 	}
 	if c.HistoryDays != 90 || c.Compliance.AgeAfter != schema.Duration(2*time.Minute) || c.ClickHouse.Listen != "127.0.0.1:8123" ||
-		len(c.Repositories) != 1 || c.Repositories[0].Interval != schema.Duration(30*time.Second) || c.Repositories[0].Auth.TokenFile == "" ||
+		len(c.Repositories) != 2 || c.Repositories[0].Interval != schema.Duration(30*time.Second) || c.Repositories[0].Auth.TokenFile == "" ||
 		len(c.ControlPlanes) != 1 || c.ControlPlanes[0].ConfigRepos[0].Environments["stage"] != "stage-configs" {
 		t.Errorf("the settings are %+v", c)
 	}
-	if n := len(notes(c)); n != 2 {
+	want := []gitops.Repository{
+		{
+			URL: "https://git.example/org/app-gitops", Aliases: []string{"https://mirror.example/app-gitops"}, Refs: []string{"dev", "stage"}, Interval: 30 * time.Second,
+			Auth: gitrepo.Auth{Username: "landfall", TokenFile: "/run/secrets/git-token", CAFile: "/run/secrets/ca.pem"},
+		},
+		{URL: "git@git.example:org/platform", Auth: gitrepo.Auth{SSHKeyFile: "/run/secrets/key", KnownHostsFile: "/run/secrets/known_hosts"}},
+	}
+	if diff := cmp.Diff(want, c.repositories()); diff != "" {
+		t.Errorf("followed are (-want +got):\n%s", diff)
+	}
+	if n := len(notes(c)); n != 1 {
 		t.Errorf("%d notes on what this version does not do", n)
 	}
 }
@@ -138,6 +152,11 @@ func TestBadSettings(t *testing.T) {
 		"Age":             {"Too long an age.", "compliance: {age_after: 48h}\n", nil, nil, []string{"FILE", "age_after", "48h"}},
 		"History":         {"No history.", "history_days: 0\n", nil, nil, []string{"FILE", "history_days"}},
 		"Repository":      {"A repository that is none.", "repositories: [{url: nowhere}]\n", nil, nil, []string{"FILE", "repositories[0].url"}},
+		"RepositoryTwice": {"Two that are one.", "repositories: [{url: 'https://a.example/b'}, {url: 'https://c.example/d', aliases: ['git@a.example:b.git']}]\n", nil, nil, []string{"FILE", "repositories[1]", "a.example/b"}},
+		"Alias":           {"An alias that is none.", "repositories: [{url: 'https://a.example/b', aliases: [nowhere]}]\n", nil, nil, []string{"FILE", "repositories[0].aliases"}},
+		"Interval":        {"Too short an interval.", "repositories: [{url: 'https://a.example/b', interval: 1ms}]\n", nil, nil, []string{"FILE", "repositories[0].interval", "1ms"}},
+		"SSHWithoutKey":   {"SSH without a key.", "repositories: [{url: 'git@a.example:b'}]\n", nil, nil, []string{"FILE", "repositories[0].url", "private key"}},
+		"TokenTwice":      {"Credentials in two places, none of them shown.", "repositories: [{url: 'https://u:s3cr3t@a.example/b', auth: {token_file: x}}]\n", nil, nil, []string{"FILE", "repositories[0].url", "credentials"}},
 		"ControlPlane":    {"A control plane that is none.", "control_planes: [{url: ''}]\n", nil, nil, []string{"FILE", "control_planes[0].url"}},
 		"URL":             {"A ClickHouse that is none, without its password.", "clickhouse: {url: 'postgres://u:s3cr3t@host/db'}\n", nil, nil, []string{"FILE", "clickhouse.url"}},
 		"URLSlash":        {"Nor a part of it.", "clickhouse: {url: 'http://u:12/s3cr3t@host/db'}\n", nil, nil, []string{"FILE", "clickhouse.url"}},
@@ -189,7 +208,7 @@ func TestLoopback(t *testing.T) {
 
 func TestCommands(t *testing.T) {
 	bad := settingsFile(t, "nonsense: 1\n")
-	good := settingsFile(t, "clickhouse: {url: 'clickhouse://u:s3cr3t@host:9000/db?password=s3cr3t'}\nrepositories: [{url: 'https://git.example/a/b'}]\n")
+	good := settingsFile(t, "clickhouse: {url: 'clickhouse://u:s3cr3t@host:9000/db?password=s3cr3t'}\ncontrol_planes: [{url: 'https://git.example/a/b'}]\n")
 	cases := map[string]struct {
 		reason         string
 		args           []string
@@ -205,7 +224,7 @@ func TestCommands(t *testing.T) {
 		"Version":      {"The version.", []string{"version"}, 0, "1.2.3\n", ""},
 		"VersionFlag":  {"In the other way.", []string{"--version"}, 0, "1.2.3\n", ""},
 		"Good":         {"Good settings, without the password.", []string{"config", "check", "--config", good}, 0, "clickhouse://host:9000/db\n", ""},
-		"GoodNote":     {"With what they ask for in vain.", []string{"config", "check", "--config", good}, 0, "note: repositories", ""},
+		"GoodNote":     {"With what they ask for in vain.", []string{"config", "check", "--config", good}, 0, "note: control_planes", ""},
 		"GoodDefaults": {"The defaults are good.", []string{"config", "check"}, 0, "embedded ClickHouse in ./data", ""},
 		"Bad":          {"Bad settings are bad usage.", []string{"config", "check", "--config", bad}, 2, "", `landfall-hub: ` + bad + `: line 1: unknown key "nonsense"`},
 		"ServeBad":     {"For the service too.", []string{"serve", "--config", bad}, 2, "", "nonsense"},

@@ -22,6 +22,7 @@ import (
 	"github.com/landfall-hub/landfall/hub/fleet"
 	"github.com/landfall-hub/landfall/hub/fold"
 	"github.com/landfall-hub/landfall/hub/gate"
+	"github.com/landfall-hub/landfall/hub/gitops"
 	"github.com/landfall-hub/landfall/hub/ingest"
 	"github.com/landfall-hub/landfall/hub/landing"
 	"github.com/landfall-hub/landfall/hub/store"
@@ -133,6 +134,7 @@ type parts struct {
 	store    *store.Store
 	fleet    *fleet.Fleet
 	ingester *ingest.Ingester
+	mirrors  *gitops.Mirrors
 	tokens   *auth.Tokens
 	api      *api.API
 }
@@ -164,6 +166,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	l.StartBefore("http", "tokens", workerGrace, p.tokens.Run)
 	l.StartBefore("http", "fleet", workerGrace, p.fleet.Run)
 	l.StartBefore("http", "ingest", workerGrace, p.ingester.Run)
+	l.StartBefore("http", "mirrors", workerGrace, p.mirrors.Run)
 	h.server.use(p.api.Handler())
 	h.opts.Log.Info("ready", "url", h.URL(), "version", h.opts.Version)
 	if address := h.ReaderAddress(); address != "" {
@@ -247,8 +250,15 @@ func (h *Hub) build(ctx context.Context, s *store.Store) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.mirrors, err = gitops.New(gitops.Options{
+		Repositories: c.repositories(), Dir: filepath.Join(c.DataDir, "mirrors"), Log: log, Registerer: h.registry,
+		Changed: func(repo string) { g.RepositoryChanged(repo) },
+	})
+	if err != nil {
+		return nil, err
+	}
 	g, err = gate.New(gate.Options{
-		Landings: landings, Store: s, Fleet: p.fleet, Rules: rules, Graph: func(string) compliance.Graph { return compliance.Equality{} },
+		Landings: landings, Store: s, Fleet: p.fleet, Rules: rules, Graph: p.mirrors.Graph, Names: p.mirrors.Names,
 		Shared: shared, Now: h.opts.Now, Log: log, Registerer: h.registry,
 	})
 	if err != nil {
@@ -273,7 +283,7 @@ func (h *Hub) build(ctx context.Context, s *store.Store) (*parts, error) {
 		return nil, err
 	}
 	p.api, err = api.New(api.Options{
-		Ingester: p.ingester, Gate: g, Fleet: fleet.NewView(p.fleet, s), Tokens: p.tokens, Health: h.health(s),
+		Ingester: p.ingester, Gate: g, Fleet: fleet.NewView(p.fleet, s), Tokens: p.tokens, Health: h.health(s, p.mirrors),
 		Logger: log, Registerer: h.registry, Gatherer: h.registry, Version: h.opts.Version, Now: h.opts.Now,
 	})
 	return p, err
@@ -307,7 +317,7 @@ func (h *Hub) authenticate(ctx context.Context, p *parts) error {
 }
 
 // health says what /readyz shows.
-func (h *Hub) health(s *store.Store) func(context.Context) []api.Check {
+func (h *Hub) health(s *store.Store, mirrors *gitops.Mirrors) func(context.Context) []api.Check {
 	return func(ctx context.Context) []api.Check {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -316,6 +326,10 @@ func (h *Hub) health(s *store.Store) func(context.Context) []api.Check {
 			h.opts.Log.Warn("not ready", "error", err)
 			check.OK, check.Detail = false, "does not answer; the hub's log says why"
 		}
-		return []api.Check{check}
+		checks := []api.Check{check}
+		for _, m := range mirrors.States() {
+			checks = append(checks, api.Check{Name: "repository " + m.Repo, OK: m.OK, Detail: m.Detail, Minor: true})
+		}
+		return checks
 	}
 }

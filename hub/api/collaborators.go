@@ -56,9 +56,11 @@ type Tokens interface {
 	Revoke(ctx context.Context, id string) error
 }
 
-// Check is the state of one thing that the hub needs, as /readyz shows it.
+// Check is the state of one thing that the hub needs or uses, as /readyz shows it.
 type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
+	// Minor says that the hub is ready without it.
+	Minor bool `json:"-"`
 }

@@ -41,14 +41,14 @@ type readiness struct {
 	Checks []Check `json:"checks"`
 }
 
-// readyz is 200 when all that the hub needs is there, 503 with the same shape
-// otherwise.
+// readyz is 200 when all that the hub cannot be without is there, 503 with the
+// same shape otherwise.
 func (a *API) readyz(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
 	answer, code := readiness{Status: "ready", Checks: a.health(ctx)}, http.StatusOK
 	for _, c := range answer.Checks {
-		if !c.OK {
+		if !c.OK && !c.Minor {
 			answer.Status, code = "not ready", http.StatusServiceUnavailable
 		}
 	}

@@ -14,6 +14,8 @@ type history struct {
 	parents map[string][]string
 	trees   map[string]map[string]string
 	heads   map[string]string
+	// open are the folders that depend on others.
+	open map[string]bool
 }
 
 func (h history) knows(c string) bool { _, ok := h.parents[c]; return ok }
@@ -47,6 +49,8 @@ func (h history) SameTrees(a, b string, folders []string) (same, ok bool) {
 	}
 	return !slices.ContainsFunc(folders, func(f string) bool { return h.trees[a][f] != h.trees[b][f] }), true
 }
+
+func (h history) SelfContained(c, folder string) bool { return !h.open[folder] && h.knows(c) }
 
 func (h history) FirstParent(c string) (string, bool) {
 	if len(h.parents[c]) == 0 {

@@ -186,6 +186,10 @@ type Graph interface {
 	SameTrees(a, b string, folders []string) (same, ok bool)
 	// FirstParent returns a commit's first parent.
 	FirstParent(commit string) (parent string, ok bool)
+	// SelfContained reports whether a folder at a commit is known to depend on
+	// nothing outside it: only then an unchanged folder means that nothing changed
+	// for who reads it.
+	SelfContained(commit, folder string) bool
 	// Head returns the newest commit fetched for a ref.
 	Head(ref string) (commit string, ok bool)
 }
@@ -204,6 +208,9 @@ func (Equality) Relate(a, b string) Relation {
 
 // SameTrees knows nothing.
 func (Equality) SameTrees(string, string, []string) (same, ok bool) { return false, false }
+
+// SelfContained knows nothing.
+func (Equality) SelfContained(string, string) bool { return false }
 
 // FirstParent knows nothing.
 func (Equality) FirstParent(string) (parent string, ok bool) { return "", false }

@@ -1,5 +1,7 @@
 package compliance
 
+import "strings"
+
 // lineage answers questions about the commit that is judged. It remembers each
 // answer, because a fleet stands at few distinct commits and the graph may be
 // slow.
@@ -76,15 +78,27 @@ func (l *lineage) isReversal(commit string, folders []string) bool {
 }
 
 // sameFolder reports whether the folder is known to be the same at a commit
-// and at the judged one.
+// and at the judged one, and to be all that its reader depends on.
 func (l *lineage) sameFolder(commit, folder string) bool {
 	at := place{commit, folder}
 	same, ok := l.untouched[at]
 	if !ok {
 		var known bool
-		same, known = l.graph.SameTrees(commit, l.commit, []string{folder})
-		same = same && known
+		same, known = l.graph.SameTrees(commit, l.commit, append(ignoreFiles(folder), folder))
+		same = same && known && l.graph.SelfContained(l.commit, folder)
 		l.untouched[at] = same
 	}
 	return same
+}
+
+// ignoreFiles returns the files above a folder by which a reader may leave out
+// some of what is in it: a change of one changes the folder for that reader.
+func ignoreFiles(folder string) []string {
+	var files []string
+	for folder != "" {
+		above := strings.LastIndexByte(folder, '/') + 1
+		files = append(files, folder[:above]+".sourceignore")
+		folder = strings.TrimSuffix(folder[:above], "/")
+	}
+	return files
 }

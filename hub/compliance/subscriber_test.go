@@ -192,6 +192,29 @@ func TestSubscriberTable(t *testing.T) {
 			change: both(source("c1", "c1", run("c1", 1)), folder("idle"), func(s *compliance.Subscriber) { s.OpaquePaths = true }),
 			want:   schema.OutcomePending, why: "not fetched",
 		},
+		"NotAffectedButOpen": {
+			reason: "Equal trees prove nothing for a folder that the graph knows to depend on others.",
+			change: both(source("c1", "c1", run("c1", 1)), folder("idle")),
+			graph:  func(h *history) { h.open = map[string]bool{"idle": true} },
+			want:   schema.OutcomePending, why: "not fetched",
+		},
+		"NotAffectedBelow": {
+			reason: "What the folders above leave out is as it was.",
+			change: both(source("c1", "c1", run("c1", 1)), folder("idle/deep/er")),
+			want:   schema.OutcomeCompliant,
+		},
+		"IgnoredBelow": {
+			reason: "A folder above leaves out something else now: the same tree is another folder to its reader.",
+			change: both(source("c1", "c1", run("c1", 1)), folder("idle/deep/er")),
+			graph:  func(h *history) { h.trees["c2"]["idle/.sourceignore"] = "i2" },
+			want:   schema.OutcomePending, why: "not fetched",
+		},
+		"IgnoredAtTheRoot": {
+			reason: "The same for the repository's own.",
+			change: both(source("c1", "c1", run("c1", 1)), folder("idle")),
+			graph:  func(h *history) { h.trees["c2"][".sourceignore"] = "i2" },
+			want:   schema.OutcomePending, why: "not fetched",
+		},
 		"NotAffectedButFailing": {
 			reason: "Only a success counts.",
 			change: both(source("c1", "c1", run("c1", 1)), folder("idle"), says(schema.StatusFailure, "HealthCheckFailed")),

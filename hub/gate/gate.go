@@ -41,6 +41,9 @@ type Options struct {
 	Rules    compliance.Rules
 	// Graph returns the commit graph of a repository in canonical form.
 	Graph func(repo string) compliance.Graph
+	// Names returns the canonical names of the repository that one of them names,
+	// its own first. Nil where each repository has one.
+	Names func(repo string) []string
 	// Shared says that other hubs write to the same store: those who wait look
 	// again by themselves every pollInterval.
 	Shared     bool
@@ -55,6 +58,9 @@ func (o *Options) validate() error {
 	}
 	if o.Rules.SilentAfter < 1 || o.Rules.AgeAfter <= 0 {
 		return fmt.Errorf("silent after %d heartbeats, ageing after %s: both positive", o.Rules.SilentAfter, o.Rules.AgeAfter)
+	}
+	if o.Names == nil {
+		o.Names = func(repo string) []string { return []string{repo} }
 	}
 	return nil
 }
@@ -93,6 +99,8 @@ func (g *Gate) Ask(ctx context.Context, q schema.Question) (schema.Verdict, erro
 
 // judge returns the result and the clusters that it depends on.
 func (g *Gate) judge(ctx context.Context, q schema.Question) (compliance.Result, map[string]*compliance.Cluster, error) {
+	names := g.opts.Names(q.Endpoint.Repo)
+	q.Endpoint.Repo = names[0]
 	policy, err := json.Marshal(q.Policy)
 	if err != nil {
 		return compliance.Result{}, nil, fmt.Errorf("writing the policy down: %w", err)
@@ -103,11 +111,11 @@ func (g *Gate) judge(ctx context.Context, q schema.Question) (compliance.Result,
 	gate := gateKey{endpoint: q.Endpoint, commit: q.ID, policy: string(policy)}
 	group, both := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		landing, err = g.opts.Landings.Landing(both, q.Endpoint, q.ID)
+		landing, err = g.landing(both, q, names)
 		return err
 	})
 	group.Go(func() (err error) {
-		near, err = g.recall.nearMisses(q.Endpoint, func() ([]schema.NearMiss, error) { return g.opts.Store.NearMisses(both, q.Endpoint) })
+		near, err = g.nearMisses(both, q.Endpoint, names)
 		return err
 	})
 	group.Go(func() (err error) {
@@ -239,7 +247,7 @@ const (
 // Next blocks until the verdict is no longer the same as the one seen, or ctx
 // ends; it returns the verdict of that moment.
 func (g *Gate) Next(ctx context.Context, q schema.Question, seen schema.Verdict) (schema.Verdict, error) {
-	w := g.watchers.add(q.Endpoint)
+	w := g.watchers.add(q.Endpoint, g.opts.Names(q.Endpoint.Repo))
 	defer g.watchers.remove(w)
 	latest := seen
 	for {

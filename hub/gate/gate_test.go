@@ -217,7 +217,7 @@ func TestConcerns(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := &watcher{endpoint: apps}
+			w := &watcher{endpoint: apps, names: []string{apps.Repo}}
 			if !tc.all {
 				clusters := map[string]*compliance.Cluster{}
 				for _, name := range tc.watched {

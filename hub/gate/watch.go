@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,7 +23,9 @@ type watchers struct {
 // that comes between two looks is lost.
 type watcher struct {
 	endpoint schema.Endpoint
-	woken    chan struct{}
+	// names are those of the endpoint's repository.
+	names []string
+	woken chan struct{}
 
 	mu       sync.Mutex
 	clusters map[string]*compliance.Cluster
@@ -32,8 +35,8 @@ func newWatchers(gauge prometheus.Gauge) *watchers {
 	return &watchers{gauge: gauge, all: map[*watcher]struct{}{}}
 }
 
-func (ws *watchers) add(e schema.Endpoint) *watcher {
-	w := &watcher{endpoint: e, woken: make(chan struct{}, 1)}
+func (ws *watchers) add(e schema.Endpoint, names []string) *watcher {
+	w := &watcher{endpoint: e, names: names, woken: make(chan struct{}, 1)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.all[w] = struct{}{}
@@ -74,7 +77,7 @@ func (w *watcher) concerns(c *fold.Changes) bool {
 	}
 	for i := range c.Upserts {
 		for _, h := range c.Upserts[i].Entry.Endpoints {
-			if e := h.Value(); e.Repo == w.endpoint.Repo && e.Ref == w.endpoint.Ref {
+			if e := h.Value(); e.Ref == w.endpoint.Ref && slices.Contains(w.names, e.Repo) {
 				return true
 			}
 		}
@@ -104,5 +107,17 @@ func (g *Gate) ClusterChanged(string) {
 	defer g.watchers.mu.Unlock()
 	for w := range g.watchers.all {
 		w.wake()
+	}
+}
+
+// RepositoryChanged wakes those who wait for a verdict on a repository, in
+// canonical form: what is known of its commits has changed.
+func (g *Gate) RepositoryChanged(repo string) {
+	g.watchers.mu.Lock()
+	defer g.watchers.mu.Unlock()
+	for w := range g.watchers.all {
+		if slices.Contains(w.names, repo) {
+			w.wake()
+		}
 	}
 }

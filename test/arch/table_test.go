@@ -199,8 +199,10 @@ var rows = []row{
 		why: "a report changes state as a pure function, so that one sent again changes the same things the same way",
 	},
 	{
-		folder: "hub/gitops", imports: []string{"internal/gitrepo", "scheduler/controlplane"}, tests: []string{"hub/..."},
-		why: "mirrors and descriptors turn Git into facts; who stores them is an interface",
+		folder: "hub/gitops", imports: []string{"internal/gitrepo", "hub/compliance", "scheduler/controlplane", yaml},
+		tests: []string{"hub/...", "internal/gitrepo/gittest"},
+		why: "mirrors and descriptors turn Git into facts; who stores them is an interface; yaml is for " +
+			"kustomization files, which say whether a folder depends on another",
 	},
 	{
 		folder: "hub/control", imports: []string{"scheduler", "internal/gitrepo"}, tests: []string{"hub/..."},

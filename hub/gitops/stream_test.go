@@ -1,0 +1,109 @@
+package gitops
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// stream writes a history for git fast-import, which makes thousands of commits
+// a second.
+type stream struct {
+	text bytes.Buffer
+	// commits have the marks from 1 on, blobs those above them.
+	commits int
+	clock   int
+}
+
+func newStream() *stream { return &stream{clock: 1_700_000_000} }
+
+// commit adds a commit of parents, by their numbers, and returns its own. Files
+// change what the first parent had; an empty text removes a file, "-> x" is a
+// link.
+func (s *stream) commit(parents []int, files map[string]string) int {
+	n := s.commits
+	s.commits++
+	s.clock++
+	fmt.Fprintf(&s.text, "commit refs/made/%d\nmark :%d\ncommitter test <test@example.invalid> %d +0000\ndata <<.\n%d\n.\n", n, n+1, s.clock, n)
+	for i, p := range parents {
+		word := "merge"
+		if i == 0 {
+			word = "from"
+		}
+		fmt.Fprintf(&s.text, "%s :%d\n", word, p+1)
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		text := files[name]
+		switch target, link := strings.CutPrefix(text, "-> "); {
+		case text == "":
+			fmt.Fprintf(&s.text, "D %s\n", name)
+		case link:
+			fmt.Fprintf(&s.text, "M 120000 inline %s\ndata %d\n%s\n", name, len(target), target)
+		default:
+			fmt.Fprintf(&s.text, "M 100644 inline %s\ndata %d\n%s\n", name, len(text), text)
+		}
+	}
+	fmt.Fprintln(&s.text)
+	return n
+}
+
+// branch puts a branch at a commit.
+func (s *stream) branch(name string, at int) {
+	fmt.Fprintf(&s.text, "reset refs/heads/%s\nfrom :%d\n\n", name, at+1)
+}
+
+// into writes the history into a bare repository, which is made where it is
+// missing, and returns the ids by number. The refs that held every commit are
+// removed: a server shows branches only.
+func (s *stream) into(tb testing.TB, dir string) (ids []string) {
+	tb.Helper()
+	git(tb, dir, nil, "init", "--quiet", "--bare", "--initial-branch", "main", ".")
+	marks := filepath.Join(tb.TempDir(), "marks")
+	git(tb, dir, s.text.Bytes(), "fast-import", "--quiet", "--force", "--export-marks="+marks)
+	text, err := os.ReadFile(marks)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ids = make([]string, s.commits)
+	var drop bytes.Buffer
+	for line := range strings.Lines(string(text)) {
+		var mark int
+		var id string
+		if _, err := fmt.Sscanf(line, ":%d %s", &mark, &id); err != nil {
+			tb.Fatal(err)
+		}
+		ids[mark-1] = id
+		fmt.Fprintf(&drop, "delete refs/made/%d\n", mark-1)
+	}
+	git(tb, dir, drop.Bytes(), "update-ref", "--stdin")
+	return ids
+}
+
+// git runs a command in a folder and returns what it prints.
+func git(tb testing.TB, dir string, in []byte, args ...string) string {
+	tb.Helper()
+	out, err := tryGit(dir, in, args...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return out
+}
+
+func tryGit(dir string, in []byte, args ...string) (string, error) {
+	cmd := exec.Command("git", args...)
+	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(in)
+	cmd.Env = append(cmd.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w: %s", strings.Join(args, " "), err, complaint.String())
+	}
+	return strings.TrimSuffix(string(out), "\n"), nil
+}
