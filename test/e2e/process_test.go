@@ -31,10 +31,10 @@ type process struct {
 	program
 	log string
 
-	mu     sync.Mutex
-	cmd    *exec.Cmd
+	mu  sync.Mutex
+	cmd *exec.Cmd
+	// exited is closed when cmd has ended; its ProcessState says how.
 	exited chan struct{}
-	err    error
 }
 
 // start runs a program, its output going to a file of the log folder. It dies
@@ -69,14 +69,11 @@ func (p *process) start() error {
 	}
 	exited := make(chan struct{})
 	p.mu.Lock()
-	p.cmd, p.exited, p.err = cmd, exited, nil
+	p.cmd, p.exited = cmd, exited
 	p.mu.Unlock()
 	go func() {
-		err := cmd.Wait()
-		p.mu.Lock()
-		p.err = err
-		p.mu.Unlock()
-		close(exited)
+		defer close(exited)
+		_ = cmd.Wait() // the process's state says the same
 	}()
 	return nil
 }
@@ -97,7 +94,7 @@ func (p *process) gone() (bool, error) {
 	case <-exited:
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return true, fmt.Errorf("%s ended by itself (%w); its log is %s", p.name, errors.Join(p.err), p.log)
+		return true, fmt.Errorf("%s ended by itself, %s; its log is %s", p.name, p.cmd.ProcessState, p.log)
 	default:
 		return false, nil
 	}
