@@ -16,12 +16,28 @@ import (
 // a second.
 type stream struct {
 	text bytes.Buffer
+	// known are the ids of the first commits, which are in the repository already.
+	known []string
 	// commits have the marks from 1 on, blobs those above them.
 	commits int
 	clock   int
 }
 
 func newStream() *stream { return &stream{clock: 1_700_000_000} }
+
+// continueFrom says that all commits so far are in the repository.
+func (s *stream) continueFrom(ids []string) {
+	s.text.Reset()
+	s.known = ids
+}
+
+// name is how the stream names a commit.
+func (s *stream) name(n int) string {
+	if n < len(s.known) {
+		return s.known[n]
+	}
+	return fmt.Sprint(":", n+1)
+}
 
 // commit adds a commit of parents, by their numbers, and returns its own. Files
 // change what the first parent had; an empty text removes a file, "-> x" is a
@@ -36,7 +52,7 @@ func (s *stream) commit(parents []int, files map[string]string) int {
 		if i == 0 {
 			word = "from"
 		}
-		fmt.Fprintf(&s.text, "%s :%d\n", word, p+1)
+		fmt.Fprintf(&s.text, "%s %s\n", word, s.name(p))
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		text := files[name]
@@ -55,7 +71,7 @@ func (s *stream) commit(parents []int, files map[string]string) int {
 
 // branch puts a branch at a commit.
 func (s *stream) branch(name string, at int) {
-	fmt.Fprintf(&s.text, "reset refs/heads/%s\nfrom :%d\n\n", name, at+1)
+	fmt.Fprintf(&s.text, "reset refs/heads/%s\nfrom %s\n\n", name, s.name(at))
 }
 
 // into writes the history into a bare repository, which is made where it is
@@ -70,7 +86,7 @@ func (s *stream) into(tb testing.TB, dir string) (ids []string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	ids = make([]string, s.commits)
+	ids = append(make([]string, 0, s.commits), s.known...)[:s.commits]
 	var drop bytes.Buffer
 	for line := range strings.Lines(string(text)) {
 		var mark int
