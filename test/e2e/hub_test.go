@@ -20,8 +20,9 @@ type hub struct {
 // hubSettings make what waits for minutes wait for seconds.
 const hubSettings = "compliance: {age_after: 5s}\n"
 
-// startHub runs a hub on an empty folder and waits until it is ready.
-func startHub(name string) (*hub, error) {
+// startHub runs a hub on an empty folder, with further settings, and waits until
+// it is ready.
+func startHub(name, settings string) (*hub, error) {
 	path, err := built("landfall-hub")
 	if err != nil {
 		return nil, err
@@ -34,8 +35,8 @@ func startHub(name string) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings := filepath.Join(folder, "hub.yaml")
-	if err := os.WriteFile(settings, []byte(hubSettings), 0o600); err != nil {
+	config := filepath.Join(folder, "hub.yaml")
+	if err := os.WriteFile(config, []byte(hubSettings+settings), 0o600); err != nil {
 		return nil, err
 	}
 	addresses, err := freeAddresses(1)
@@ -48,7 +49,7 @@ func startHub(name string) (*hub, error) {
 	}
 	h.process, err = start(program{
 		name: name, path: path, env: []string{"LANDFALL_CHDB_LIB=" + library},
-		args: []string{"serve", "--config", settings, "--listen", addresses[0], "--data-dir", filepath.Join(folder, "data")},
+		args: []string{"serve", "--config", config, "--listen", addresses[0], "--data-dir", filepath.Join(folder, "data")},
 	})
 	if err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func startClusterOnce(context.Context) (err error) {
 
 func startHubOnce(context.Context) (err error) {
 	if shared.hub == nil {
-		shared.hub, err = startHub("hub")
+		shared.hub, err = startHub("hub", "")
 	}
 	return err
 }
