@@ -2,10 +2,7 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // host is a machine without Kubernetes.
@@ -45,15 +42,8 @@ func (all hosts) start(p *programs, hub string, r *repos, gitops, dir string) er
 	}
 	for _, h := range all {
 		home := filepath.Join(dir, "hosts", h.name)
-		if err := os.MkdirAll(home, 0o700); err != nil {
-			return err
-		}
-		text, err := yaml.Marshal(h.config(hub, r, apply, home))
+		file, err := writeYAML(home, "agent.yaml", h.config(hub, r, apply, home))
 		if err != nil {
-			return err
-		}
-		file := filepath.Join(home, "agent.yaml")
-		if err := os.WriteFile(file, text, 0o600); err != nil {
 			return err
 		}
 		if _, err := p.start(h.name, "landfall-agent", "run", "--config", file); err != nil {

@@ -4,16 +4,40 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 )
+
+// writeYAML writes a settings file and returns its path.
+func writeYAML(dir, name string, settings any) (file string, err error) {
+	text, err := yaml.Marshal(settings)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	file = filepath.Join(dir, name)
+	return file, os.WriteFile(file, text, 0o600)
+}
 
 var ready = regexp.MustCompile(`msg=ready url=(\S+)`)
 
-// startHub starts the hub and returns its URL when it is ready.
-func startHub(ctx context.Context, p *programs, listen, dir string) (url string, err error) {
-	hub, err := p.start("hub", "landfall-hub", "serve", "--listen", listen, "--data-dir", dir)
+// startHub starts a hub that follows the repositories, and returns its URL when
+// it is ready.
+func startHub(ctx context.Context, p *programs, listen, dir string, r *repos) (url string, err error) {
+	follows := func(name string) map[string]any {
+		return map[string]any{"url": r.path(name), "refs": []string{branch}, "interval": "2s"}
+	}
+	file, err := writeYAML(dir, "hub.yaml", map[string]any{"repositories": []any{follows(platform), follows(application)}})
+	if err != nil {
+		return "", err
+	}
+	hub, err := p.start("hub", "landfall-hub", "serve", "--config", file, "--listen", listen, "--data-dir", filepath.Join(dir, "data"))
 	if err != nil {
 		return "", err
 	}

@@ -72,7 +72,7 @@ func demo(ctx context.Context, s settings) (err error) {
 	}
 	sayf("made two Git repositories, branch dev: %s", repos.dir)
 	sayf("starting a hub with its own ClickHouse …")
-	url, err := startHub(ctx, programs, s.listen, filepath.Join(dir, "hub"))
+	url, err := startHub(ctx, programs, s.listen, filepath.Join(dir, "hub"), repos)
 	if err != nil {
 		return err
 	}
