@@ -385,3 +385,51 @@ func TestStalledServers(t *testing.T) {
 		}
 	})
 }
+
+// Questions are answered while fetches replace the graph, and each from one
+// moment: a head that is shown is known.
+func TestReadsWhileFetching(t *testing.T) {
+	bare := t.TempDir()
+	s := newStream()
+	tip := s.commit(nil, map[string]string{"a/x": "0"})
+	s.branch("main", tip)
+	s.into(t, bare)
+	m := newMirrors(t, t.TempDir(), Repository{URL: bare})
+	fetchAll(t, m)
+	repo := m.all[0].mirror.repo
+	root, _ := m.Graph(repo).Head("main")
+	over := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 3 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				g := m.Graph(repo)
+				head, ok := g.Head("main")
+				if r := g.Relate(head, root); !ok || r != compliance.Descendant && r != compliance.Same {
+					t.Errorf("the head %s, %t, is %d to the root", head, ok, r)
+				}
+				if same, ok := g.SameTrees(head, root, []string{"a"}); !ok || same != (head == root) {
+					t.Errorf("the head's folder: %t, %t", same, ok)
+				}
+				g.Relate(strings.Repeat("1", 40), root)
+				g.SelfContained(head, "a")
+				m.States()
+			}
+		})
+	}
+	for i := range 10 {
+		tip = s.commit([]int{tip}, map[string]string{"a/x": strings.Repeat("x", i+1)})
+		s.branch("main", tip)
+		s.into(t, bare)
+		if wrong := fetchAll(t, m); len(wrong) > 0 {
+			t.Error(wrong)
+		}
+	}
+	close(over)
+	readers.Wait()
+}
