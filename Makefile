@@ -17,10 +17,12 @@ BENCHSTAT := $(CACHE)/benchstat-$(BENCHSTAT_VERSION)-$(shell go env GOVERSION)
 
 # What to run and for how long: make test PKG=./hub/..., make fuzz FUZZTIME=10m,
 # make bench BENCH=Gate COUNT=10 BASE=before.txt, make e2e RUN=Drift,
+# make soak MINUTES=60,
 # make run LISTEN=127.0.0.1:9090
 PKG ?= ./...
 TIMEOUT ?= 10m
 FUZZTIME ?= 1m
+MINUTES ?= 5
 BENCH ?= .
 COUNT ?= 1
 BASE ?=
@@ -61,6 +63,12 @@ endif
 .PHONY: contract
 contract: ## our readers of Flux and Argo CD against their own types
 	for module in test/contract/*/; do (cd $$module && go test -mod=mod ./...); done
+
+# Random repositories and histories, each verdict beside what plain git says; a
+# few of them are part of make test.
+.PHONY: soak
+soak: ## compare random verdicts with an oracle of plain git, for MINUTES (5)
+	go test -count 1 -v -timeout 24h -run '^TestAgainstGit$$' ./hub/gitops -soak $(MINUTES)m -seed $$RANDOM$$RANDOM | grep -v -e '=== RUN' -e '    --- PASS' -e 'level='
 
 .PHONY: e2e-programs
 e2e-programs: ## build what the end-to-end tests run: etcd, kube-apiserver, Flux, Argo CD (15 minutes, once)

@@ -121,7 +121,7 @@ func TestNames(t *testing.T) {
 
 // Who waits for a repository is woken when it changes, and nobody else.
 func TestRepositoryChanged(t *testing.T) {
-	g := &Gate{watchers: newWatchers(prometheus.NewGauge(prometheus.GaugeOpts{Name: "watchers"}))}
+	g := &Gate{watchers: newWatchers(prometheus.NewGauge(prometheus.GaugeOpts{Name: "watchers", Help: "Those who wait."}))}
 	ours := g.watchers.add(apps, []string{apps.Repo, "mirror.example/apps"})
 	other := g.watchers.add(schema.Endpoint{Repo: "other"}, []string{"other"})
 	woken := func(w *watcher) bool {

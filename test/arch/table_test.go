@@ -145,7 +145,7 @@ var rows = []row{
 
 	{
 		folder: "hub", imports: append([]string{"hub/...", "scheduler"}, wiring...),
-		tests: []string{clickhouse, compress},
+		tests: []string{clickhouse, compress, "internal/gitrepo/gittest"},
 		why:   "wiring: the only place that knows all parts of the hub",
 	},
 	{

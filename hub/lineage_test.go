@@ -1,0 +1,334 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/landfall-hub/landfall/hub/engine/enginetest"
+	"github.com/landfall-hub/landfall/internal/gitrepo/gittest"
+	"github.com/landfall-hub/landfall/internal/hubclient"
+	"github.com/landfall-hub/landfall/schema"
+)
+
+// stage is a hub that follows real repositories, and what stands around it.
+type stage struct {
+	hub    *Hub
+	client *hubclient.Client
+	server *gittest.Server
+	repos  map[string]*gittest.Repo
+}
+
+// newStage starts a hub that follows a repository for each name; one that is
+// called sha256 has such ids, and one that is called nowhere is not there.
+func newStage(t *testing.T, names ...string) *stage {
+	t.Helper()
+	binary, library := enginetest.Files(t)
+	server, err := gittest.New(t.TempDir(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{server: server, repos: map[string]*gittest.Repo{}}
+	config := DefaultConfig()
+	config.Listen, config.DataDir = "127.0.0.1:0", filepath.Join(t.TempDir(), "data")
+	for _, name := range names {
+		format := "sha1"
+		if name == "sha256" {
+			format = name
+		}
+		if name != "nowhere" {
+			s.repos[name] = server.NewRepo(t, name, format)
+			s.repos[name].Commit(t, map[string]string{"README": name}) // an empty one cannot be followed
+		}
+		config.Repositories = append(config.Repositories, RepositoryConfig{
+			URL: filepath.Join(server.Root, name+".git"), Aliases: []string{"git@mirror.example:" + name + ".git"}, Interval: schema.Duration(time.Second),
+		})
+	}
+	s.hub, err = New(Options{Config: config, Version: "test", Log: slog.New(slog.NewTextHandler(t.Output(), nil)), EngineBinary: binary, EngineLibrary: library})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.hub.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the hub ended with %v", err)
+		}
+	})
+	waitUntilReady(t, s.hub)
+	s.client, err = hubclient.New(hubclient.Options{URL: s.hub.URL(), UserAgent: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// agent is one cluster with one reconciler that reads the folder drone.
+type agent struct {
+	*stage
+	t        *testing.T
+	cluster  string
+	repo     *gittest.Repo
+	url      string
+	epoch    uint64
+	sequence uint64
+}
+
+// agent registers a cluster for a repository; a test has one of its own.
+func (s *stage) agent(t *testing.T, repo string) *agent {
+	t.Helper()
+	a := &agent{stage: s, t: t, cluster: repo, repo: s.repos[repo], url: "file://" + filepath.Join(s.server.Root, repo+".git")}
+	epoch, err := s.client.Register(t.Context(), a.cluster, schema.Registration{
+		Memberships: []schema.Membership{{Environment: "dev", Type: "drone"}}, Kind: "kubernetes", HeartbeatInterval: schema.Duration(time.Hour),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.epoch = epoch
+	return a
+}
+
+// says reports the reconciler at a commit.
+func (a *agent) says(commit string, status schema.Status) {
+	a.t.Helper()
+	a.sequence++
+	revision := []string{commit}
+	if _, err := a.client.Report(a.t.Context(), a.cluster, &schema.Report{
+		Agent: schema.Agent{Version: "1"}, Epoch: a.epoch, Sequence: a.sequence, Mode: schema.ModeDelta, ObservedAt: time.Now(),
+		Reconcilers: []schema.Reconciler{{
+			Kind: "Kustomization", Namespace: "flux-system", Name: "drone", Status: status, Applied: revision, Attempted: revision,
+			Sources: []schema.Source{{Type: schema.SourceGit, URL: a.url, Ref: "main", Path: "./drone"}},
+		}},
+	}); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// expect asks until the verdict is the wanted one: state, outcome of the one
+// reconciler, and reason. What a fetch brings changes an answer within seconds.
+func (a *agent) expect(when, commit, want string, policy ...string) {
+	a.t.Helper()
+	q := hubclient.Question{Repo: a.url, Ref: "main", Path: "drone", Commit: commit, Policy: map[string]string{}}
+	for i := 0; i < len(policy); i += 2 {
+		q.Policy[policy[i]] = policy[i+1]
+	}
+	var got string
+	ctx, cancel := context.WithTimeout(a.t.Context(), time.Minute)
+	defer cancel()
+	for wait := time.Duration(0); ctx.Err() == nil; wait = time.Second {
+		v, err := a.client.Compliance(ctx, q, wait)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		got = string(v.State)
+		for _, u := range v.Unfinished {
+			got += fmt.Sprintf(" %s %q", u.Verdict, u.Reason)
+		}
+		if v.Counts.Total != 1 {
+			got += fmt.Sprintf(", %d in all", v.Counts.Total)
+		}
+		if got == want {
+			return
+		}
+	}
+	a.t.Errorf("%s: %s, want %s", when, got, want)
+}
+
+// commit changes files of the repository and pushes.
+func (a *agent) commit(files map[string]string) string {
+	a.t.Helper()
+	return a.repo.Commit(a.t, files)
+}
+
+const (
+	passed     = "passed"
+	notFetched = `waiting pending "not fetched"`
+)
+
+// The false greens and hangs of others that are about lineage, on real
+// repositories and over the API; the numbers are those of the design's notes.
+func TestLineage(t *testing.T) {
+	s := newStage(t, "previous", "newer", "rollback", "untouched", "base", "soak", "forced", "revert", "late", "alias", "merge", "sha256", "nowhere")
+	one, two, three := map[string]string{"drone/a": "1", "large/a": "1"}, map[string]string{"drone/a": "2", "large/a": "1"}, map[string]string{"drone/a": "3", "large/a": "1"}
+
+	t.Run("1 the previous revision's status", func(t *testing.T) {
+		a := s.agent(t, "previous")
+		c1, c2 := a.commit(one), a.commit(two)
+		a.says(c1, schema.StatusSuccess)
+		a.expect("success at the one before", c2, notFetched)
+		a.says(c2, schema.StatusInProgress)
+		a.expect("on its way", c2, `waiting in_progress "in_progress"`)
+		a.says(c2, schema.StatusSuccess)
+		a.expect("there", c2, passed)
+	})
+	t.Run("4 a newer commit during the wait", func(t *testing.T) {
+		a := s.agent(t, "newer")
+		c1, c2 := a.commit(one), a.commit(two)
+		a.says(c1, schema.StatusSuccess)
+		a.expect("before", c2, notFetched)
+		c3 := a.commit(three)
+		a.says(c3, schema.StatusSuccess)
+		a.expect("only the newer one was applied", c2, passed)
+		a.expect("which counts as well", c3, passed)
+	})
+	t.Run("5 a rollback", func(t *testing.T) {
+		a := s.agent(t, "rollback")
+		c1, c2 := a.commit(one), a.commit(two)
+		a.says(c1, schema.StatusSuccess)
+		a.says(c2, schema.StatusSuccess)
+		a.expect("there", c2, passed)
+		a.says(c1, schema.StatusSuccess)
+		a.expect("and gone", c2, `waiting pending "rolled back"`)
+		a.expect("what it went back to", c1, passed)
+	})
+	t.Run("6 a commit that does not touch the path", func(t *testing.T) {
+		a := s.agent(t, "untouched")
+		c1 := a.commit(one)
+		c2 := a.commit(map[string]string{"drone/a": "1", "large/a": "2"})
+		c3 := a.commit(map[string]string{"drone/a": "3", "large/a": "2"})
+		a.says(c1, schema.StatusSuccess)
+		a.expect("another folder changed", c2, passed)
+		a.expect("and then its own", c3, notFetched)
+		a.says(c1, schema.StatusFailure)
+		a.expect("untouched and failing", c2, notFetched)
+	})
+	t.Run("6 but what the path reads", func(t *testing.T) {
+		a := s.agent(t, "base")
+		kustomization := "resources: [../base]\n"
+		c1 := a.commit(map[string]string{"drone/kustomization.yaml": kustomization, "base/a": "1"})
+		c2 := a.commit(map[string]string{"drone/kustomization.yaml": kustomization, "base/a": "2"})
+		a.says(c1, schema.StatusSuccess)
+		a.expect("the base changed", c2, notFetched)
+		a.says(c2, schema.StatusSuccess)
+		a.expect("and was applied", c2, passed)
+	})
+	t.Run("10 a soak that a later commit resets", func(t *testing.T) {
+		a := s.agent(t, "soak")
+		c1, c2 := a.commit(one), a.commit(two)
+		a.says(c1, schema.StatusSuccess)
+		c3 := a.commit(three)
+		a.expect("before", c2, notFetched, "min_success_time", "2s")
+		a.says(c2, schema.StatusSuccess)
+		a.says(c3, schema.StatusInProgress)
+		a.expect("the later one is on its way all the time", c2, passed, "min_success_time", "2s")
+	})
+	t.Run("a force-push", func(t *testing.T) {
+		a := s.agent(t, "forced")
+		c1, c2 := a.commit(one), a.commit(two)
+		a.says(c2, schema.StatusSuccess)
+		a.expect("before", c2, passed)
+		a.expect("the one before it", c1, passed)
+		gittest.Git(t, a.repo.Tree, "reset", "--quiet", "--hard", c1)
+		forced := a.commit(three)
+		a.expect("forced", forced, `waiting unknown_lineage "its commit and this one are not related"`)
+		a.expect("what was lost, by equality", c2, passed)
+		a.expect("what both have in common", c1, passed)
+		a.says(forced, schema.StatusSuccess)
+		a.expect("applied", forced, passed)
+		a.expect("what was lost", c2, `waiting unknown_lineage "its commit and this one are not related"`)
+	})
+	t.Run("a revert", func(t *testing.T) {
+		a := s.agent(t, "revert")
+		c1, c2 := a.commit(one), a.commit(two)
+		a.says(c2, schema.StatusSuccess)
+		a.expect("there", c2, passed)
+		c3 := a.commit(one)
+		a.says(c3, schema.StatusSuccess)
+		a.expect("taken back", c2, string(schema.Failed)+` failed "reverted"`)
+		a.expect("the revert itself", c3, passed)
+		a.expect("what it went back to", c1, passed)
+	})
+	t.Run("a merge", func(t *testing.T) {
+		a := s.agent(t, "merge")
+		c1 := a.commit(one)
+		gittest.Git(t, a.repo.Tree, "checkout", "--quiet", "-b", "side")
+		a.repo.Write(t, two)
+		gittest.Git(t, a.repo.Tree, "add", "--all")
+		gittest.Git(t, a.repo.Tree, "commit", "--quiet", "--message", "side")
+		side := strings.TrimSpace(gittest.Git(t, a.repo.Tree, "rev-parse", "HEAD"))
+		gittest.Git(t, a.repo.Tree, "checkout", "--quiet", "main")
+		c2 := a.commit(map[string]string{"drone/a": "1", "large/a": "2"})
+		gittest.Git(t, a.repo.Tree, "merge", "--quiet", "--message", "merge", "side")
+		merge := a.repo.CommitTree(t)
+		a.says(c2, schema.StatusSuccess)
+		a.expect("not merged", side, `waiting unknown_lineage "its commit and this one are not related"`)
+		a.says(merge, schema.StatusSuccess)
+		a.expect("merged", side, passed)
+		a.expect("the other parent", c2, passed)
+		a.expect("before both", c1, passed)
+	})
+	t.Run("a commit that was applied before the mirror has it", func(t *testing.T) {
+		a := s.agent(t, "late")
+		c1, c2 := a.commit(one), a.commit(two)
+		a.says(c1, schema.StatusSuccess)
+		a.expect("before", c2, notFetched)
+		a.repo.Write(t, three)
+		gittest.Git(t, a.repo.Tree, "add", "--all")
+		gittest.Git(t, a.repo.Tree, "commit", "--quiet", "--message", "not pushed")
+		c3 := strings.TrimSpace(gittest.Git(t, a.repo.Tree, "rev-parse", "HEAD"))
+		a.says(c3, schema.StatusSuccess)
+		a.expect("nobody knows it", c2, `waiting unknown_lineage "its commit or this one is not in the mirror"`)
+		a.repo.Push(t, "HEAD:refs/heads/main")
+		a.expect("it came, and whoever waited was woken", c2, passed)
+	})
+	t.Run("one repository under two names", func(t *testing.T) {
+		a := s.agent(t, "alias")
+		c1, c2 := a.commit(one), a.commit(two)
+		a.says(c1, schema.StatusSuccess)
+		a.expect("by its own name", c2, notFetched)
+		a.url = "https://mirror.example/alias"
+		a.expect("by the other one", c2, notFetched)
+		a.says(c2, schema.StatusSuccess) // moves to the other name
+		a.expect("reported and asked by the other name", c2, passed)
+		a.expect("lineage too", c1, passed)
+		a.url = a.repo.Bare
+		a.expect("reported by the other name, asked by its own", c2, passed)
+	})
+	t.Run("a SHA-256 repository", func(t *testing.T) {
+		a := s.agent(t, "sha256")
+		c1, c2 := a.commit(one), a.commit(two)
+		a.says(c2, schema.StatusSuccess)
+		a.expect("by equality", c2, passed)
+		a.expect("and by nothing else", c1, `waiting unknown_lineage "its commit or this one is not in the mirror"`)
+	})
+	_, metrics := get(t, s.hub.URL()+"/metrics")
+	for line := range strings.Lines(metrics) {
+		if strings.HasPrefix(line, "landfall_git_fetch_seconds_") && !strings.Contains(line, "bucket") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+	t.Run("readiness", func(t *testing.T) {
+		response, body := get(t, s.hub.URL()+"/readyz")
+		var ready struct {
+			Checks []struct {
+				Name   string `json:"name"`
+				OK     bool   `json:"ok"`
+				Detail string `json:"detail"`
+			} `json:"checks"`
+		}
+		if err := json.Unmarshal([]byte(body), &ready); err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("%s %s: %v", response.Status, body, err)
+		}
+		wrong := 0
+		for _, c := range ready.Checks {
+			bad := strings.HasSuffix(c.Name, "/nowhere") || strings.HasSuffix(c.Name, "/sha256")
+			if c.OK == bad {
+				t.Errorf("%+v", c)
+			}
+			if bad {
+				wrong++
+			}
+		}
+		if wrong != 2 || len(ready.Checks) != 14 {
+			t.Errorf("%d checks, %d of them of repositories that cannot be followed", len(ready.Checks), wrong)
+		}
+	})
+}
