@@ -10,7 +10,7 @@ type lineage struct {
 	commit string
 
 	relations map[string]Relation
-	reversals map[place]bool
+	reversals map[place]reversal
 	untouched map[place]bool
 
 	parent      string
@@ -24,7 +24,7 @@ type place struct{ commit, folder string }
 func newLineage(g Graph, commit string) lineage {
 	return lineage{
 		graph: g, commit: commit,
-		relations: map[string]Relation{}, reversals: map[place]bool{}, untouched: map[place]bool{},
+		relations: map[string]Relation{}, reversals: map[place]reversal{}, untouched: map[place]bool{},
 	}
 }
 
@@ -51,30 +51,32 @@ func (l *lineage) reaches(commit string) bool { return l.relation(commit).reache
 func (r Relation) reached() bool { return r == Same || r == Descendant }
 
 // reverted reports whether the folder at a later commit is again as it was
-// before the judged commit changed it. What cannot be told is no reversal.
-func (l *lineage) reverted(commit, folder string) bool {
+// before the judged commit changed it; known is false where that cannot be told.
+func (l *lineage) reverted(commit, folder string) (back, known bool) {
 	at := place{commit, folder}
-	back, ok := l.reversals[at]
+	r, ok := l.reversals[at]
 	if !ok {
-		back = l.isReversal(commit, []string{folder})
-		l.reversals[at] = back
+		r.back, r.known = l.isReversal(commit, []string{folder})
+		l.reversals[at] = r
 	}
-	return back
+	return r.back, r.known
 }
 
-func (l *lineage) isReversal(commit string, folders []string) bool {
+// reversal is whether a commit was taken back, and whether that can be told.
+type reversal struct{ back, known bool }
+
+func (l *lineage) isReversal(commit string, folders []string) (back, known bool) {
 	if !l.parentAsked {
 		l.parent, l.hasParent = l.graph.FirstParent(l.commit)
 		l.parentAsked = true
 	}
 	if !l.hasParent {
-		return false
+		return false, true
 	}
 	if same, ok := l.graph.SameTrees(l.commit, l.parent, folders); !ok || same {
-		return false // the commit did not touch the folder: nothing to undo
+		return false, ok // the commit did not touch the folder: nothing to undo
 	}
-	same, ok := l.graph.SameTrees(commit, l.parent, folders)
-	return ok && same
+	return l.graph.SameTrees(commit, l.parent, folders)
 }
 
 // sameFolder reports whether the folder is known to be the same at a commit

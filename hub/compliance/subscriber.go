@@ -100,8 +100,13 @@ func (e *evaluation) source(s *Subscriber, src *Source) judgement {
 
 	// C was reverted. Opaque paths do not stop this row: the folder itself is
 	// as it was before C, and that is enough not to call C deployed.
-	if applied == Descendant && e.lineage.reverted(src.Applied, src.Path) {
-		return j.as(schema.OutcomeFailed, causeReverted)
+	if applied == Descendant {
+		switch back, known := e.lineage.reverted(src.Applied, src.Path); {
+		case back:
+			return j.as(schema.OutcomeFailed, causeReverted)
+		case !known: // it may have been
+			return j.as(schema.OutcomeUnknownLineage, causeUnknownCommit)
+		}
 	}
 	if reached {
 		if since, steady := e.latch(src.Runs); !since.IsZero() {

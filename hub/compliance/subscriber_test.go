@@ -137,16 +137,16 @@ func TestSubscriberTable(t *testing.T) {
 			want:   schema.OutcomeCompliant,
 		},
 		"RevertCannotBeTold": {
-			reason: "Without the trees of C's parent nothing is called reverted.",
+			reason: "Without the trees of C's parent nothing is called reverted, nor compliant.",
 			change: source("c4", "c4", run("c4", 20)),
 			graph:  func(h *history) { delete(h.trees, "c1") },
-			want:   schema.OutcomeCompliant,
+			want:   schema.OutcomeUnknownLineage, why: "its commit or this one is not in the mirror",
 		},
 		"RevertByUnknownTrees": {
 			reason: "Nor without the trees of A.",
 			change: source("c4", "c4", run("c4", 20)),
 			graph:  func(h *history) { delete(h.trees, "c4") },
-			want:   schema.OutcomeCompliant,
+			want:   schema.OutcomeUnknownLineage, why: "its commit or this one is not in the mirror",
 		},
 		"FirstCommitOfTheRepository": {
 			reason: "A root commit has no parent to go back to.",

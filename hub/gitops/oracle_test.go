@@ -82,15 +82,18 @@ func (o *oracle) reaches(a, b string) bool {
 }
 
 // spot is what `git rev-parse COMMIT:PATH` prints, with the kind of object; ""
-// where there is nothing. unsure is true where a link is on the way.
-func (o *oracle) spot(commit, folder string) (id string, unsure bool) {
+// where there is nothing. Of a path over a link it is the link.
+func (o *oracle) spot(commit, folder string) string {
 	o.tb.Helper()
-	for at := folder; at != "" && at != "."; at = path.Dir(at) {
-		if strings.HasPrefix(o.entry(commit, at), "120000") {
-			return "", true
+	for i := range folder {
+		if folder[i] != '/' {
+			continue
+		}
+		if found := o.entry(commit, folder[:i]); strings.HasPrefix(found, "120000") {
+			return found
 		}
 	}
-	return o.entry(commit, folder), false
+	return o.entry(commit, folder)
 }
 
 // entry is a line of ls-tree for a path, or the root's id.
@@ -113,18 +116,9 @@ func (o *oracle) entry(commit, folder string) string {
 }
 
 // sameAll compares paths at two commits.
-func (o *oracle) sameAll(a, b string, folders ...string) (same, ok bool) {
+func (o *oracle) sameAll(a, b string, folders ...string) bool {
 	o.tb.Helper()
-	same = true
-	for _, f := range folders {
-		x, unsureX := o.spot(a, f)
-		y, unsureY := o.spot(b, f)
-		if unsureX || unsureY {
-			return false, false
-		}
-		same = same && x == y
-	}
-	return same, true
+	return !slices.ContainsFunc(folders, func(f string) bool { return o.spot(a, f) != o.spot(b, f) })
 }
 
 // leadsOut reports whether a folder has a link anywhere, or a kustomization
@@ -135,6 +129,11 @@ func (o *oracle) leadsOut(commit, folder string) bool {
 	out, ok := o.outs[key]
 	if ok {
 		return out
+	}
+	for i := range folder + "/" {
+		if at := folder[:i]; (i == len(folder) || folder[i] == '/') && strings.HasPrefix(o.entry(commit, at), "120000") {
+			return true
+		}
 	}
 	list := []string{"ls-tree", "-r", commit}
 	if folder != "" {
@@ -226,9 +225,7 @@ func (o *oracle) row(s subject, commit, folder string, minute int) (schema.Outco
 	if now.applied != commit && after(now.applied) {
 		parents := strings.Fields(o.git("rev-list", "--parents", "-n", "1", commit))[1:]
 		if len(parents) > 0 {
-			touched, sureC := o.sameAll(commit, parents[0], folder)
-			back, sureA := o.sameAll(now.applied, parents[0], folder)
-			if sureC && sureA && !touched && back {
+			if !o.sameAll(commit, parents[0], folder) && o.sameAll(now.applied, parents[0], folder) {
 				return schema.OutcomeFailed, "reverted"
 			}
 		}
@@ -246,7 +243,7 @@ func (o *oracle) row(s subject, commit, folder string, minute int) (schema.Outco
 			at = path.Dir(at)
 			read = append(read, path.Join(at, ".sourceignore"))
 		}
-		if same, sure := o.sameAll(now.applied, commit, read...); sure && same && !o.leadsOut(commit, folder) {
+		if o.sameAll(now.applied, commit, read...) && !o.leadsOut(commit, folder) {
 			return schema.OutcomeCompliant, ""
 		}
 	}

@@ -45,9 +45,9 @@ type spot struct {
 	id    gitrepo.ID
 }
 
-// at returns what a clean path holds at a commit; ok is false where that cannot
-// be told: something is not in the mirror, or the path leads over a link, which
-// a reader may follow and we do not.
+// at returns what a clean path holds at a commit: of one that leads over a link
+// or into a submodule, that one. ok is false where it cannot be told: something
+// is not in the mirror.
 func (t *trees) at(r *gitrepo.Reader, commit gitrepo.ID, folder string) (s spot, ok bool) {
 	root, ok := t.root(r, commit)
 	if !ok {
@@ -71,7 +71,7 @@ func (t *trees) at(r *gitrepo.Reader, commit gitrepo.ID, folder string) (s spot,
 		}
 		s.kind, s.id = entries[n].Kind, entries[n].ID
 		if s.kind == gitrepo.Link || s.kind == gitrepo.Submodule {
-			return spot{}, false
+			return s, true
 		}
 	}
 	return s, true

@@ -78,8 +78,8 @@ func TestSelfContained(t *testing.T) {
 // not the same.
 func TestSameTrees(t *testing.T) {
 	s := newStream()
-	first := s.commit(nil, map[string]string{"a/x": "1", "b/x": "1", "link": "-> a", ".sourceignore": "1"})
-	second := s.commit([]int{first}, map[string]string{"b/x": "2", ".sourceignore": "2", "new/x": "1"})
+	first := s.commit(nil, map[string]string{"a/x": "1", "b/x": "1", "link": "-> a", "moved": "-> a", ".sourceignore": "1"})
+	second := s.commit([]int{first}, map[string]string{"b/x": "2", "moved": "-> b", ".sourceignore": "2", "new/x": "1"})
 	s.branch("main", second)
 	bare := t.TempDir()
 	ids := s.into(t, bare)
@@ -100,9 +100,9 @@ func TestSameTrees(t *testing.T) {
 		"SameFile":  {"One that did not change.", []string{"a/x"}, true, true},
 		"Nowhere":   {"Nothing at both is the same.", []string{"none", "none/deep", "a/x/deep"}, true, true},
 		"Came":      {"What came is a change.", []string{"new"}, false, true},
-		"Link":      {"A link is followed by readers, and not here.", []string{"link"}, false, false},
-		"BelowLink": {"Nor what is below it.", []string{"link/x"}, false, false},
-		"AndLink":   {"One that cannot be told is enough.", []string{"a", "link"}, false, false},
+		"Link":      {"Of a link, where it leads is compared.", []string{"link"}, true, true},
+		"BelowLink": {"Also for what is behind it.", []string{"link/x", "link/none"}, true, true},
+		"OtherLink": {"One that leads elsewhere now.", []string{"moved/x"}, false, true},
 		"Climbs":    {"A path that climbs out.", []string{"../a"}, false, false},
 		"Unclean":   {"A path as people write it.", []string{"./a/"}, true, true},
 	}
