@@ -141,3 +141,28 @@ func TestRepositoryChanged(t *testing.T) {
 		t.Error("and the other one for its own")
 	}
 }
+
+// A child that fails between two looks counts: the root that the second one saw
+// was reported with it.
+func TestTroubleBetweenLooks(t *testing.T) {
+	const own, alias = "git.example/org/apps", "mirror.example/apps"
+	s := &shelves{at: map[string][]*record.Subscription{own: {reads("a", "x", "1")}, alias: {reads("b", "x", "1")}}, blocks: map[string]record.Trouble{}}
+	trouble := compliance.Blocked{Owner: schema.ObjectRef{Kind: "Kustomization", Name: "b"}, Status: schema.StatusFailure}
+	s.looked = func(repo string) {
+		switch repo {
+		case own:
+			s.blocks = map[string]record.Trouble{"c1": {Blocked: []compliance.Blocked{trouble}, UnlistedKinds: []string{"HelmRelease"}}}
+		case alias:
+			s.blocks = map[string]record.Trouble{}
+		}
+	}
+	g := &Gate{opts: Options{Landings: s, Log: slog.New(slog.DiscardHandler)}}
+	l, err := g.landing(t.Context(), schema.Question{Endpoint: schema.Endpoint{Repo: own, Ref: "dev"}}, []string{own, alias})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := l.Clusters["c1"]
+	if diff := cmp.Diff([]compliance.Blocked{trouble}, c.Blocked); diff != "" || len(c.UnlistedKinds) != 1 {
+		t.Errorf("unlisted %v, blocked (-want +got):\n%s", c.UnlistedKinds, diff)
+	}
+}
