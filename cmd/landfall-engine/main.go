@@ -63,6 +63,7 @@ const (
 var (
 	errListen       = errors.New("listening")
 	errReaderListen = errors.New("listening for readers")
+	errFull         = errors.New("the disk was out of space; the next start checks what is stored")
 )
 
 func main() { os.Exit(run()) }
@@ -197,6 +198,13 @@ func serve(ctx context.Context, cfg config, stdin io.Reader, stdout io.Writer, l
 			listener: listeners.reader, handler: handler, readTimeout: readerReadTimeout, writeTimeout: readerWriteTimeout,
 		})
 	}
+	go func() { // ends with the process, or the context
+		select {
+		case <-db.Full():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	if err == nil {
 		log.Info("the engine is ready", "addresses", listeners.addresses(), "path", cfg.path, "library", db.Version())
 		err = serveHTTP(ctx, servers, listeners.addresses(), stdout, log)
@@ -204,6 +212,12 @@ func serve(ctx context.Context, cfg config, stdin io.Reader, stdout io.Writer, l
 		err = errors.Join(err, listeners.close())
 	}
 
+	select {
+	case <-db.Full():
+		// Without closing, which would remove what the next start needs.
+		return errors.Join(err, errFull)
+	default:
+	}
 	stopping, done := context.WithTimeout(context.Background(), stopTimeout)
 	defer done()
 	return errors.Join(err, db.Close(stopping))

@@ -88,12 +88,14 @@ type Database struct {
 	anchor *connection
 
 	turns *turns
+	space *space
 	next  atomic.Uint64
 
 	// mu guards closed, so that no session begins after Close has begun to wait.
 	mu       sync.Mutex
 	closed   bool
 	sessions sync.WaitGroup
+	watching sync.WaitGroup
 	stop     context.CancelFunc
 	stopped  context.Context //nolint:containedctx // it is the life of the database
 }
@@ -134,14 +136,24 @@ func Open(ctx context.Context, opts Options) (*Database, error) {
 		lock:   lock,
 		reader: opts.Reader,
 		turns:  newTurns(opts.MaxRunning, opts.MaxWaiting),
+		space:  newSpace(data),
+	}
+	if err := db.space.before(); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting ClickHouse: %w", err), lock.release())
 	}
 	db.anchor, err = connect(lib, db.args...)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting ClickHouse on %s: %w", data, err), lock.release())
 	}
 	db.stopped, db.stop = context.WithCancel(context.Background())
+	db.watching.Go(func() { db.space.run(db.stopped) })
 	return db, nil
 }
+
+// Full is closed when the disk of the data folder was out of space. What is
+// stored may then be broken: the process must end without Close, so that the
+// next one finds the good parts and takes them back.
+func (d *Database) Full() <-chan struct{} { return d.space.full }
 
 // Version returns the library's version.
 func (d *Database) Version() string { return d.api.version() }
@@ -158,6 +170,7 @@ func (d *Database) Close(ctx context.Context) error {
 	d.closed = true
 	d.mu.Unlock()
 	d.stop()
+	d.watching.Wait()
 
 	done := make(chan error, 1)
 	go func() {

@@ -23,6 +23,7 @@ const (
 	codeNoParameter     = 456
 	codeUnknownFailure  = 1002
 	codeQueryWasStopped = 394
+	codeNotEnoughSpace  = 243
 )
 
 var codeNames = map[int]string{
@@ -35,6 +36,7 @@ var codeNames = map[int]string{
 	codeAccessDenied:    "ACCESS_DENIED",
 	codeUnknownFailure:  "UNKNOWN_EXCEPTION",
 	codeQueryWasStopped: "QUERY_WAS_CANCELLED",
+	codeNotEnoughSpace:  "NOT_ENOUGH_SPACE",
 }
 
 // Exception is a failure as ClickHouse words it.

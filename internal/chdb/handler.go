@@ -109,6 +109,17 @@ func (h *handler) answer(s *session, req *request, out *response) error {
 // insert feeds a request's body to the engine. Nothing is acknowledged unless
 // the body came to its proper end.
 func (s *session) insert(req *request) (uint64, error) {
+	if err := s.db.space.before(); err != nil {
+		return 0, err
+	}
+	written, err := s.store(req)
+	if err != nil {
+		return 0, err
+	}
+	return written, s.db.space.after()
+}
+
+func (s *session) store(req *request) (uint64, error) {
 	stream, err := s.conn.insert(req.head, req.format, req.params)
 	if err != nil {
 		return 0, err
