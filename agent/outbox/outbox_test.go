@@ -220,8 +220,8 @@ func TestSnapshotInParts(t *testing.T) {
 func TestPutWhileASnapshotIsRead(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r *rig, start func()) {
 		start()
-		r.Kinds([]string{flux}, nil)
 		r.has(kustomization("a", schema.StatusSuccess), kustomization("b", schema.StatusSuccess))
+		r.Kinds([]string{flux}, nil) // last: what was put before goes with the snapshot, in one message
 		r.rest()
 		r.told()
 		r.facts.mu.Lock()
