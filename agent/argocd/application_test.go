@@ -197,8 +197,14 @@ func TestApplicationStatus(t *testing.T) {
 			status: schema.StatusSuccess, why: "Drifted", at: one(commit508), applied: one(commit508), drifted: true,
 		},
 		"drifted-with-automated-sync": {
-			reason: "row 7 is before row 8", object: good, edit: sync("OutOfSync"),
+			reason: "row 7 is before row 8", object: good,
+			edit:   many(sync("OutOfSync"), at("2026-11-20T09:50:00Z", "status", "reconciledAt")),
 			status: schema.StatusSuccess, why: "Drifted", at: one(commit508), applied: one(commit508), drifted: true,
+		},
+		"out-of-sync-in-the-second-of-its-sync": {
+			reason: "row 7: times are whole seconds: this is what the comparison that asked for the sync left", object: good,
+			edit:   many(sync("OutOfSync"), health("Missing")),
+			status: schema.StatusInProgress, why: "NotReconciled", at: one(commit508), applied: one(commit508),
 		},
 		"drifted-no-history": {
 			reason: "row 7: a full operation that succeeded is the last full sync where no history is kept", object: manual,
@@ -272,7 +278,8 @@ func TestApplicationStatus(t *testing.T) {
 		},
 		"drifted-but-changed": {
 			reason: "a drift of another specification is no success either", object: good,
-			edit:   many(sync("OutOfSync"), at("release", "spec", "source", "targetRevision")),
+			edit: many(sync("OutOfSync"), at("release", "spec", "source", "targetRevision"),
+				at("2026-11-20T09:50:00Z", "status", "reconciledAt")),
 			status: schema.StatusInProgress, why: "SpecNotCompared", at: one(commit508), applied: one(commit508), behind: true,
 		},
 		"same-but-for-empty-members": {

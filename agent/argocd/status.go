@@ -89,6 +89,13 @@ func (a application) row() outcome {
 		return a.byHealth(schema.StatusInProgress)
 	case a.sync == syncSynced && (a.health == healthHealthy || a.health == ""):
 		return outcome{status: schema.StatusSuccess, reason: syncSynced, since: latest(a.healthSince, a.lastFullSync().at)}
+	case a.sync == syncOutOfSync && a.deployedAsCompared() && !a.reconciledAt.After(latest(o.finishedAt, a.lastFullSync().at)):
+		// Argo CD's times are whole seconds, and a first sync takes less than one:
+		// this may be the comparison that asked for it, not one that found a drift.
+		return outcome{
+			status: schema.StatusInProgress, reason: "NotReconciled", since: o.finishedAt,
+			message: "it was compared in the second in which its last sync ended: before or after it, nobody can tell",
+		}
 	case a.sync == syncOutOfSync && a.deployedAsCompared():
 		return outcome{
 			status: schema.StatusSuccess, reason: "Drifted", drifted: true,
