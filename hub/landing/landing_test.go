@@ -390,3 +390,16 @@ func TestOptions(t *testing.T) {
 		}
 	}
 }
+
+// Questions about refs that nobody reads do not fill the memory.
+func TestRefsAreBounded(t *testing.T) {
+	k := newLandings(t, Options{Store: &slowStore{}, MaxRows: 5})
+	for i := range 50 {
+		if _, err := k.Landing(t.Context(), schema.Endpoint{Repo: "git.example/org/apps", Ref: fmt.Sprint("branch-", i)}, commits[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(k.memory.refs); n == 0 || n > 5 {
+		t.Errorf("%d refs are kept", n)
+	}
+}

@@ -157,9 +157,10 @@ func (m *memory) keep(ctx context.Context, l *load, found []*record.Subscription
 	return nil
 }
 
-// shrink forgets the refs that were asked about longest ago until the rest fits.
+// shrink forgets the refs that were asked about longest ago until the rest
+// fits. A ref that nobody reads takes room too: questions may name any.
 func (m *memory) shrink() {
-	for m.rows > m.max {
+	for m.rows+len(m.refs) > m.max {
 		var oldest refKey
 		for at, r := range m.refs {
 			if old := m.refs[oldest]; old == nil || r.used < old.used {
