@@ -47,7 +47,7 @@ var (
 // wiring is what the root packages agent and hub may take beside their own
 // parts: every internal package but internal/chdb.
 var wiring = []string{
-	"internal/forge", "internal/gitrepo", "internal/httpserver", "internal/hubclient", "internal/lease", "internal/lifecycle", "internal/settings",
+	"internal/forge", "internal/gitlink", "internal/gitrepo", "internal/httpserver", "internal/hubclient", "internal/lease", "internal/lifecycle", "internal/settings",
 }
 
 // rows is the table of the design, "what each folder may import", as data. It
@@ -75,7 +75,7 @@ var rows = []row{
 	{
 		folder: "internal/cli",
 		imports: []string{
-			"internal/hubclient", "internal/gitrepo", "scheduler", "dashboards",
+			"internal/hubclient", "internal/gitrepo", "scheduler", "scheduler/...", "dashboards",
 			"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", yaml,
 		},
 		tests: []string{"hub/..."},
@@ -93,7 +93,15 @@ var rows = []row{
 	{folder: "internal/lifecycle", why: "one named job: hub and agent start and stop their parts the same way"},
 	{folder: "internal/settings", imports: []string{yaml}, why: "one named job: hub and agent read file, environment and flags the same way"},
 	{
-		folder: "internal/gitrepo", imports: []string{"github.com/go-git/go-git/v5", "github.com/go-git/go-billy/v5", "golang.org/x/crypto"},
+		folder: "internal/gitpack", imports: []string{"github.com/go-git/go-git/v5"},
+		why: "one named job: packs are taken and joined in bounded memory; what a pack looks like is go-git's",
+	},
+	{
+		folder: "internal/gitlink", pure: true,
+		why: "where a provider's web pages are is a function of an address: whoever shows a commit can link it",
+	},
+	{
+		folder: "internal/gitrepo", imports: []string{"internal/gitpack", "github.com/go-git/go-git/v5", "github.com/go-git/go-billy/v5", "golang.org/x/crypto"},
 		tests: []string{"internal/gitrepo/gittest"},
 		why: "one named job, one library: Git is spoken here only; go-billy is go-git's word for a folder, and x/crypto's SSH " +
 			"is what go-git wraps in a client that cannot be interrupted during the handshake",
@@ -212,18 +220,28 @@ var rows = []row{
 
 	{folder: "scheduler", imports: []string{"scheduler/..."}, why: "planning is a library that runs without a hub"},
 	{
-		folder: "scheduler/controlplane", imports: []string{"sigs.k8s.io/yaml", "k8s.io/apimachinery"},
-		why: "documents become a typed model here, with file and line for every complaint",
+		folder: "scheduler/controlplane", pure: true, imports: []string{yaml, "k8s.io/apimachinery"},
+		why: "documents become a typed model here, with file and line for every complaint: hence a YAML library with lines, " +
+			"and Kubernetes' own label selectors and names",
 	},
 	{folder: "scheduler/match", pure: true, imports: []string{"scheduler/controlplane"}, why: "selection with reasons is a pure function"},
-	{folder: "scheduler/compose", pure: true, imports: []string{"scheduler/controlplane"}, why: "config with provenance is a pure function"},
+	{
+		folder: "scheduler/compose", pure: true,
+		imports: []string{"scheduler/controlplane", "scheduler/match", "github.com/santhosh-tekuri/jsonschema/v6"},
+		why: "config with provenance is a pure function; JSON Schema is here and not in render, because what is checked are " +
+			"values, whose giver is known here, and not files",
+	},
 	{
 		folder: "scheduler/render", pure: true,
-		imports: []string{"scheduler/controlplane", "github.com/Masterminds/sprig/v3", "github.com/santhosh-tekuri/jsonschema/v6"},
+		imports: []string{"scheduler/controlplane", "github.com/Masterminds/sprig/v3"},
 		why:     "templates to files is a pure function: the same plan renders the same tree",
 	},
 	{
-		folder: "scheduler/publish", imports: []string{"internal/gitrepo", "internal/forge"},
+		folder: "scheduler/source", imports: []string{"internal/gitrepo", "scheduler/controlplane"}, tests: []string{"internal/gitrepo/gittest"},
+		why: "the only part of the scheduler that reads folders and repositories: hub and command line read them the same way",
+	},
+	{
+		folder: "scheduler/publish", imports: []string{"internal/gitrepo", "internal/forge", "scheduler"}, tests: []string{"internal/gitrepo/gittest"},
 		why: "the only part of the scheduler that writes",
 	},
 
