@@ -10,6 +10,7 @@ import (
 	"github.com/landfall-hub/landfall/hub/compliance"
 	"github.com/landfall-hub/landfall/hub/gitops"
 	"github.com/landfall-hub/landfall/hub/store"
+	"github.com/landfall-hub/landfall/internal/gitlink"
 	"github.com/landfall-hub/landfall/internal/gitrepo"
 	"github.com/landfall-hub/landfall/internal/settings"
 	"github.com/landfall-hub/landfall/schema"
@@ -30,6 +31,8 @@ type Config struct {
 
 	// Repositories are followed.
 	Repositories []RepositoryConfig `yaml:"repositories"`
+	// Links are the providers of Git servers whose host names do not tell.
+	Links map[string]gitlink.Provider `yaml:"links"`
 	// ControlPlanes are read and checked; this version does not follow them yet.
 	ControlPlanes []ControlPlaneConfig `yaml:"control_planes"`
 }
@@ -172,6 +175,9 @@ func (c *Config) validate() error {
 	}
 	if err := gitops.Check(c.repositories()); err != nil {
 		return err
+	}
+	if _, err := gitlink.New(c.Links); err != nil {
+		return settings.Badly("links", "are wrong: %v", err)
 	}
 	for i, p := range c.ControlPlanes {
 		if _, err := schema.CanonicalRepo(p.URL); err != nil {
