@@ -36,7 +36,7 @@ var (
 	ErrNoCommit = errors.New("the commit is not in the mirror")
 )
 
-var sentinels = []error{ErrNotFound, ErrAuth, ErrRefMissing, ErrPathMissing, ErrSHA256, ErrTimeout, ErrTooLarge, ErrUnsafe, ErrNoCommit}
+var sentinels = []error{ErrNotFound, ErrAuth, ErrRefMissing, ErrPathMissing, ErrSHA256, ErrTimeout, ErrTooLarge, ErrUnsafe, ErrNoCommit, ErrRaced}
 
 // explain words what went wrong with the server.
 func (r *Repo) explain(ctx context.Context, head []byte, doing string, err error) error {

@@ -141,6 +141,10 @@ func (r *Reader) tree(id plumbing.Hash) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	return entriesOf(t), nil
+}
+
+func entriesOf(t *object.Tree) []Entry {
 	entries := make([]Entry, 0, len(t.Entries))
 	for i := range t.Entries {
 		e := &t.Entries[i]
@@ -157,7 +161,7 @@ func (r *Reader) tree(id plumbing.Hash) ([]Entry, error) {
 		}
 		entries = append(entries, Entry{Name: e.Name, Kind: kind, ID: ID(e.Hash)})
 	}
-	return entries, nil
+	return entries
 }
 
 // File reads a file by its id. The error is ErrTooLarge where it has more than

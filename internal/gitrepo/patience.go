@@ -55,6 +55,23 @@ func (r patientReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// sender watches over what is sent: as long as the other end takes it, it is
+// there.
+func (p *patience) sender(from io.ReadCloser) io.ReadCloser { return patientSender{from, p} }
+
+type patientSender struct {
+	io.ReadCloser
+	p *patience
+}
+
+func (s patientSender) Read(b []byte) (int, error) {
+	n, err := s.ReadCloser.Read(b)
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	s.p.timer.Reset(s.p.stall)
+	return n, err
+}
+
 func (p *patience) took(b []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,6 +82,9 @@ func (p *patience) took(b []byte) error {
 	}
 	return nil
 }
+
+// done says that all has come: what follows takes the time it takes.
+func (p *patience) done() { p.timer.Stop() }
 
 // began returns how the first answer began.
 func (p *patience) began() []byte {

@@ -16,7 +16,15 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// pipe is a conversation with an upload-pack at the other end of two streams.
+// service is a program of Git's at the other end.
+type service string
+
+const (
+	uploadPack  service = "upload-pack"
+	receivePack service = "receive-pack"
+)
+
+// pipe is a conversation with a service at the other end of two streams.
 // go-git's own is not used: its SSH client cannot be interrupted during the
 // handshake.
 type pipe struct {
@@ -122,9 +130,9 @@ func (t *tail) String() string {
 const goodbye = 5 * time.Second
 
 // callProgram runs git on this machine.
-func callProgram(ctx context.Context, p *patience, folder string) (conversation, error) {
+func callProgram(ctx context.Context, p *patience, s service, folder string) (*pipe, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	cmd := exec.CommandContext(ctx, "git", "upload-pack", folder)
+	cmd := exec.CommandContext(ctx, "git", string(s), folder)
 	cmd.Env = append(cmd.Environ(), "GIT_PROTOCOL=", "LC_ALL=C")
 	cmd.WaitDelay = goodbye
 	stderr := &tail{}

@@ -26,9 +26,9 @@ type conversation interface {
 func (r *Repo) call(ctx context.Context, p *patience) (conversation, error) {
 	switch r.endpoint.Protocol {
 	case "ssh":
-		return r.callSSH(ctx, p)
+		return r.callSSH(ctx, p, uploadPack)
 	case "file":
-		return callProgram(ctx, p, r.endpoint.Path)
+		return callProgram(ctx, p, uploadPack, r.endpoint.Path)
 	}
 	return r.callHTTP(p)
 }
@@ -39,6 +39,41 @@ const connectTime = 15 * time.Second
 // callHTTP speaks by go-git's transport, which knows when credentials may
 // follow a redirect.
 func (r *Repo) callHTTP(p *patience) (conversation, error) {
+	w, err := r.web(p)
+	if err != nil {
+		return nil, err
+	}
+	session, err := w.client.NewUploadPackSession(&w.endpoint, w.auth)
+	if err != nil {
+		return nil, err
+	}
+	return &webConversation{session, w.inner}, nil
+}
+
+// callHTTPToPush is callHTTP for the other direction.
+func (r *Repo) callHTTPToPush(p *patience) (pushing, error) {
+	w, err := r.web(p)
+	if err != nil {
+		return nil, err
+	}
+	session, err := w.client.NewReceivePackSession(&w.endpoint, w.auth)
+	if err != nil {
+		return nil, err
+	}
+	return &webPushing{session, w.inner}, nil
+}
+
+// web is what a conversation over http(s) needs.
+type web struct {
+	client transport.Transport
+	inner  *nethttp.Transport
+	// endpoint is a copy: a redirect changes it.
+	endpoint transport.Endpoint
+	// auth is nil, and no interface around nil, for nobody.
+	auth transport.AuthMethod
+}
+
+func (r *Repo) web(p *patience) (*web, error) {
 	auth, err := r.basic()
 	if err != nil {
 		return nil, err
@@ -51,16 +86,11 @@ func (r *Repo) callHTTP(p *patience) (conversation, error) {
 		Proxy: nethttp.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: connectTime}).DialContext, TLSHandshakeTimeout: connectTime,
 		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
 	}
-	ep := *r.endpoint // a redirect changes it
-	var method transport.AuthMethod
+	w := &web{client: http.NewClient(&nethttp.Client{Transport: patientTransport{inner, p}}), inner: inner, endpoint: *r.endpoint}
 	if auth != nil {
-		method = auth
+		w.auth = auth
 	}
-	session, err := http.NewClient(&nethttp.Client{Transport: patientTransport{inner, p}}).NewUploadPackSession(&ep, method)
-	if err != nil {
-		return nil, err
-	}
-	return &webConversation{session, inner}, nil
+	return w, nil
 }
 
 type webConversation struct {
@@ -70,6 +100,17 @@ type webConversation struct {
 
 func (c *webConversation) Close() error {
 	err := c.UploadPackSession.Close()
+	c.inner.CloseIdleConnections()
+	return err
+}
+
+type webPushing struct {
+	transport.ReceivePackSession
+	inner *nethttp.Transport
+}
+
+func (c *webPushing) Close() error {
+	err := c.ReceivePackSession.Close()
 	c.inner.CloseIdleConnections()
 	return err
 }
@@ -85,6 +126,10 @@ type patientTransport struct {
 const mostApology = 4 << 10
 
 func (t patientTransport) RoundTrip(req *nethttp.Request) (*nethttp.Response, error) {
+	if req.Body != nil {
+		req = req.Clone(req.Context())
+		req.Body = t.p.sender(req.Body)
+	}
 	resp, err := t.inner.RoundTrip(req)
 	if err != nil {
 		return nil, err

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// callSSH runs upload-pack at the other end of an SSH connection. The
+// callSSH runs a service at the other end of an SSH connection. The
 // connection ends with ctx, whatever it is doing.
-func (r *Repo) callSSH(ctx context.Context, p *patience) (conversation, error) {
+func (r *Repo) callSSH(ctx context.Context, p *patience, s service) (*pipe, error) {
 	port := r.endpoint.Port
 	if port == 0 {
 		port = 22
@@ -41,7 +41,7 @@ func (r *Repo) callSSH(ctx context.Context, p *patience) (conversation, error) {
 	}
 	_ = conn.SetDeadline(time.Time{})
 	client := ssh.NewClient(c, channels, requests)
-	talk, err := r.uploadPack(client, p)
+	talk, err := r.begin(client, p, s)
 	if err != nil {
 		stop()
 		_ = client.Close()
@@ -52,8 +52,8 @@ func (r *Repo) callSSH(ctx context.Context, p *patience) (conversation, error) {
 	return talk, nil
 }
 
-// uploadPack starts the program at the other end.
-func (r *Repo) uploadPack(client *ssh.Client, p *patience) (*pipe, error) {
+// begin starts the program at the other end.
+func (r *Repo) begin(client *ssh.Client, p *patience, s service) (*pipe, error) {
 	session, err := client.NewSession()
 	if err != nil {
 		return nil, err
@@ -70,8 +70,8 @@ func (r *Repo) uploadPack(client *ssh.Client, p *patience) (*pipe, error) {
 	session.Stderr = stderr
 	// As git quotes it for the shell at the other end.
 	path := "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(r.endpoint.Path) + "'"
-	if err := session.Start("git-upload-pack " + path); err != nil {
-		return nil, fmt.Errorf("starting git-upload-pack: %w", err)
+	if err := session.Start("git-" + string(s) + " " + path); err != nil {
+		return nil, fmt.Errorf("starting git-%s: %w", s, err)
 	}
 	return &pipe{in: in, out: p.reader(out), stderr: stderr, linger: func() { _ = session.Wait() }}, nil
 }
