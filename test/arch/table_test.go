@@ -218,7 +218,11 @@ var rows = []row{
 	},
 	{folder: "hub/promotion", tests: []string{"hub/..."}, why: "a state machine over verdicts; it needs only their words"},
 
-	{folder: "scheduler", imports: []string{"scheduler/..."}, why: "planning is a library that runs without a hub"},
+	{
+		folder: "scheduler", pure: true, imports: []string{"scheduler/..."},
+		tests: []string{yaml, "github.com/santhosh-tekuri/jsonschema/v6", "k8s.io/api", "sigs.k8s.io/yaml"}, // ready templates, beside their kinds' schemas
+		why:   "planning is a library that runs without a hub, and a function of its model",
+	},
 	{
 		folder: "scheduler/controlplane", pure: true, imports: []string{yaml, "k8s.io/apimachinery"},
 		why: "documents become a typed model here, with file and line for every complaint: hence a YAML library with lines, " +
@@ -232,9 +236,8 @@ var rows = []row{
 			"values, whose giver is known here, and not files",
 	},
 	{
-		folder: "scheduler/render", pure: true,
-		imports: []string{"scheduler/controlplane", "github.com/Masterminds/sprig/v3"},
-		why:     "templates to files is a pure function: the same plan renders the same tree",
+		folder: "scheduler/render", pure: true, imports: []string{"scheduler/controlplane", "github.com/Masterminds/sprig/v3", yaml},
+		why: "templates to files is a pure function: the same plan renders the same tree; yaml is for toYaml, and to see that output parses",
 	},
 	{
 		folder: "scheduler/source", imports: []string{"internal/gitrepo", "scheduler/controlplane"}, tests: []string{"internal/gitrepo/gittest"},
