@@ -84,7 +84,12 @@ func (s *scene) application() string { return "Application/" + s.namespace }
 // refresh makes Argo CD look at the repository now, as a webhook does.
 func (s *scene) refresh() {
 	s.t.Helper()
-	s.patchApplication(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"argocd.argoproj.io/refresh": "normal"}}})
+	s.annotateApplication(map[string]any{"argocd.argoproj.io/refresh": "normal"})
+}
+
+func (s *scene) annotateApplication(annotations map[string]any) {
+	s.t.Helper()
+	s.patchApplication(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 }
 
 // sync deploys a commit, as a person does who presses the button.

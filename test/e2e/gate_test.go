@@ -67,6 +67,12 @@ func (g *gate) reopens(because ...entry) *schema.Verdict {
 	return g.follow(schema.Waiting, true, because)
 }
 
+// failsAfterAll waits until a gate that has passed has failed because of these.
+func (g *gate) failsAfterAll(because ...entry) *schema.Verdict {
+	g.t.Helper()
+	return g.follow(schema.Failed, true, because)
+}
+
 // becomes follows the gate until it is in this state because of exactly these.
 // A gate that passes on the way to anything else is a false green, and fails
 // the test at once.

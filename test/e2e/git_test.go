@@ -168,10 +168,22 @@ func (r *repo) commitFiles(t testing.TB, files map[string]string) string {
 	}
 	git(t, r.tree, "add", "--all")
 	git(t, r.tree, "commit", "--quiet", "--allow-empty", "--message", "e2e")
-	// The pusher comes by the file system: a server that refuses everybody must
-	// not refuse the test.
-	git(t, r.tree, "push", "--quiet", filepath.Join(r.server.root, r.name), branch)
+	r.push(t)
 	return strings.TrimSpace(git(t, r.tree, "rev-parse", "HEAD"))
+}
+
+// push makes the branch what it is here, whatever it was. It goes by the file
+// system: a server that refuses everybody must not refuse the test.
+func (r *repo) push(t testing.TB) {
+	t.Helper()
+	git(t, r.tree, "push", "--quiet", "--force", filepath.Join(r.server.root, r.name), branch)
+}
+
+// goBack has the next commit follow an earlier one. The server hears of it with
+// the next push.
+func (r *repo) goBack(t testing.TB, commit string) {
+	t.Helper()
+	git(t, r.tree, "reset", "--quiet", "--hard", commit)
 }
 
 func git(t testing.TB, folder string, args ...string) string {

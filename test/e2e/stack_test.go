@@ -141,12 +141,21 @@ func newScene(t testing.TB, folder string, reconcilers ...part) *scene {
 // newSceneOn is newScene on a cluster and with a hub of the test's own.
 func newSceneOn(t testing.TB, folder string, c *cluster, h *hub) *scene {
 	t.Helper()
+	return newSceneOf(t, folder, c, h, nil)
+}
+
+// newSceneOf is newSceneOn with a repository that is there already; nil makes
+// one.
+func newSceneOf(t testing.TB, folder string, c *cluster, h *hub, r *repo) *scene {
+	t.Helper()
 	need(t, startGitOnce)
 	scenes.Lock()
 	scenes.n++
-	s := &scene{t: t, cluster: c, hub: h, folder: folder, namespace: fmt.Sprintf("%s-%d", folder, scenes.n)}
+	s := &scene{t: t, cluster: c, hub: h, repo: r, folder: folder, namespace: fmt.Sprintf("%s-%d", folder, scenes.n)}
 	scenes.Unlock()
-	s.repo = shared.git.newRepo(t, s.namespace)
+	if s.repo == nil {
+		s.repo = shared.git.newRepo(t, s.namespace)
+	}
 	if err := c.applyText(t.Context(), fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %q}}", s.namespace)); err != nil {
 		t.Fatal(err)
 	}
