@@ -1,5 +1,7 @@
 package schema
 
+import "time"
+
 // Question asks whether a commit has landed at an endpoint and may go on.
 type Question struct {
 	// Repo, Ref, Path and Commit are the question as it was written.
@@ -52,7 +54,8 @@ type ClusterFilter struct {
 	Status      ClusterStatus
 }
 
-// StateFilter narrows GET /state/clusters; empty members match all.
+// StateFilter narrows GET /state, /state/clusters and what is built on them;
+// empty members match all.
 type StateFilter struct {
 	Environment      string
 	Workspace        string
@@ -62,6 +65,43 @@ type StateFilter struct {
 	ClusterType      string
 	Cluster          string
 	Status           Status
+}
+
+// Span is a part of time: from From on, before To. Zero is open.
+type Span struct{ From, To time.Time }
+
+// Contains reports whether t is in the span.
+func (s Span) Contains(t time.Time) bool {
+	return (s.From.IsZero() || !t.Before(s.From)) && (s.To.IsZero() || t.Before(s.To))
+}
+
+// HistoryFilter narrows GET /history, by when the hub received a row.
+type HistoryFilter struct {
+	StateFilter
+	Span
+}
+
+// DiscrepancyFilter narrows GET /discrepancies. All asks for targets that do not
+// differ, too.
+type DiscrepancyFilter struct {
+	StateFilter
+	All bool
+}
+
+// DriftFilter narrows GET /drift, by since when a reconciler is behind, or has
+// been as it is where it was changed live. All asks for reconcilers that run
+// what is desired, too.
+type DriftFilter struct {
+	StateFilter
+	Span
+	All bool
+}
+
+// DORAFilter narrows GET /dora; of the StateFilter only the names count. An open
+// To is now, an open From 30 days before To.
+type DORAFilter struct {
+	StateFilter
+	Span
 }
 
 // Page is a part of a list: at most Limit rows after the row whose key is

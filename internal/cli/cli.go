@@ -13,6 +13,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,6 +128,8 @@ Environment:
   NO_COLOR             no colours when set`,
 		Example: `  landfall gate --repo https://git.example/org/app-gitops --ref dev --commit "$(git rev-parse HEAD)"
   landfall status --environment dev --status failure
+  landfall history --cluster drone-07 --from 24h
+  landfall compare
   landfall clusters`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -146,9 +149,12 @@ Environment:
 	flags.StringVar(&a.global.hub, "hub", defaultHub, "the hub's `URL`")
 	flags.StringVar(&a.global.tokenFile, "token-file", "", "a `FILE` that holds the token")
 	flags.StringVarP(&a.global.output, "output", "o", "table", "output `FORMAT`: table, json or yaml")
-	complete(root, "output", "table", "json", "yaml")
+	completeBy(root, "output", func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return formats(cmd), cobra.ShellCompDirectiveNoFileComp
+	})
 
-	root.AddCommand(a.gateCommand(), a.statusCommand(), a.clustersCommand(), a.tokensCommand(), a.versionCommand())
+	root.AddCommand(a.gateCommand(), a.statusCommand(), a.historyCommand(), a.compareCommand(), a.driftCommand(), a.doraCommand(),
+		a.clustersCommand(), a.scheduleCommand(), a.explainCommand(), a.validateCommand(), a.newCommand(), a.tokensCommand(), a.versionCommand())
 	return root
 }
 
@@ -172,10 +178,8 @@ func (a *app) resolveGlobals(cmd *cobra.Command) error {
 	if v := a.env("LANDFALL_OUTPUT"); v != "" && !flags.Changed("output") {
 		a.global.output = v
 	}
-	switch a.global.output {
-	case "table", "json", "yaml":
-	default:
-		return usagef("the output format is table, json or yaml, not %q", a.global.output)
+	if known := formats(cmd); !slices.Contains(known, a.global.output) {
+		return usagef("the output format is %s, not %q", orList(known), a.global.output)
 	}
 	if flags.Changed("token-file") {
 		if a.global.tokenFile == "" {
@@ -202,10 +206,22 @@ func (a *app) client() (*hubclient.Client, error) {
 	return c, err
 }
 
+// formats are the output formats of a command.
+func formats(cmd *cobra.Command) []string {
+	all := []string{"table", "json", "yaml"}
+	if _, ok := cmd.Annotations[alsoCSV]; ok {
+		all = append(all, formatCSV)
+	}
+	return all
+}
+
 // complete offers fixed values for a flag to the shell.
 func complete(cmd *cobra.Command, flag string, values ...string) {
-	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil {
+	completeBy(cmd, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func completeBy(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
 		panic(err) // the flag is defined beside the call
 	}
 }

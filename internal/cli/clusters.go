@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landfall-hub/landfall/internal/hubclient"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -62,27 +64,19 @@ func (a *app) clustersListCommand() *cobra.Command {
 var clusterStatuses = []schema.ClusterStatus{schema.ClusterLive, schema.ClusterSilent, schema.ClusterDecommissioned}
 
 func (a *app) listClusters(ctx context.Context, f schema.ClusterFilter) error {
-	client, err := a.client()
-	if err != nil {
-		return err
-	}
-	var all []schema.Cluster
-	for c, err := range client.Clusters(ctx, f, schema.MaxPage) {
-		if err != nil {
-			return fromHub(err)
-		}
-		all = append(all, c)
-	}
-	slices.SortStableFunc(all, func(x, y schema.Cluster) int { return cmp.Compare(x.Name, y.Name) })
-	return a.print(listOf(all), func(w io.Writer) error {
-		t := &table{
-			header:       []string{"NAME", "STATUS", "KIND", "LAST SEEN", "AGENT", "MEMBERSHIPS", "RECONCILERS"},
-			colourColumn: 1, colour: func(s string) colour { return clusterColour(schema.ClusterStatus(s)) },
-		}
-		for _, c := range all {
-			t.add(c.Name, string(c.Status), string(c.Kind), age(a.now(), c.LastSeen), c.AgentVersion, memberships(c), statusCounts(c))
-		}
-		return t.write(w, a.styleOf(a.streams.OutTerminal), a.tableWidth())
+	return show(a, listing[schema.Cluster]{
+		ask:   func(c *hubclient.Client) iter.Seq2[schema.Cluster, error] { return c.Clusters(ctx, f, schema.MaxPage) },
+		order: func(x, y schema.Cluster) int { return cmp.Compare(x.Name, y.Name) },
+		table: func(all []schema.Cluster) *table {
+			t := &table{
+				header:       []string{"NAME", "STATUS", "KIND", "LAST SEEN", "AGENT", "MEMBERSHIPS", "RECONCILERS"},
+				colourColumn: 1, colour: func(s string) colour { return clusterColour(schema.ClusterStatus(s)) },
+			}
+			for _, c := range all {
+				t.add(c.Name, string(c.Status), string(c.Kind), age(a.now(), c.LastSeen), c.AgentVersion, memberships(c), statusCounts(c))
+			}
+			return t
+		},
 	})
 }
 

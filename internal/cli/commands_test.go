@@ -24,6 +24,7 @@ type fakeAPI struct {
 	clusters []schema.Cluster
 	states   []schema.ClusterState
 	tokens   []schema.Token
+	fakeRows
 	// calls are method, path and query of each request; bodies what was sent.
 	calls  []string
 	bodies []string
@@ -50,6 +51,16 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		pageOf(w, f.clusters, cursor)
 	case "GET /api/v1/state/clusters":
 		pageOf(w, f.states, cursor)
+	case "GET /api/v1/state":
+		pageOf(w, f.environments, cursor)
+	case "GET /api/v1/history":
+		pageOf(w, f.history, cursor)
+	case "GET /api/v1/discrepancies":
+		pageOf(w, f.discrepancies, cursor)
+	case "GET /api/v1/drift":
+		pageOf(w, f.drift, cursor)
+	case "GET /api/v1/dora":
+		pageOf(w, f.dora, cursor)
 	case "GET /api/v1/tokens":
 		pageOf(w, f.tokens, cursor)
 	case "GET /api/v1/clusters/drone-07":
@@ -93,6 +104,7 @@ func newFakeAPI() *fakeAPI {
 		return r
 	}
 	return &fakeAPI{
+		fakeRows: newFakeRows(row),
 		clusters: []schema.Cluster{
 			{
 				Name: "drone-07", Kind: schema.ClusterKubernetes, Status: schema.ClusterSilent,
@@ -185,7 +197,7 @@ func TestCommandsExit(t *testing.T) {
 		"a page with 200": {reason: "a page is no success, least of all for a deletion", refuse: answer(200, "text/html", htmlPage), want: exitNoAnswer},
 	}
 	for name, c := range cases {
-		for _, args := range [][]string{{"status"}, {"clusters"}, {"clusters", "show", "x"}, {"clusters", "decommission", "x", "--yes"}, {"tokens", "list"}, {"tokens", "create", "--role", "admin"}, {"tokens", "revoke", "x"}} {
+		for _, args := range [][]string{{"status"}, {"status", "--summary"}, {"history"}, {"history", "-o", "csv"}, {"compare"}, {"drift"}, {"dora"}, {"clusters"}, {"clusters", "show", "x"}, {"clusters", "decommission", "x", "--yes"}, {"tokens", "list"}, {"tokens", "create", "--role", "admin"}, {"tokens", "revoke", "x"}} {
 			t.Run(name+"/"+strings.Join(args, " "), func(t *testing.T) {
 				var r runner
 				api := newFakeAPI()
@@ -243,7 +255,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 // TestUnwritableResult fails when the result could not be written.
 func TestUnwritableResult(t *testing.T) {
-	for name, args := range map[string][]string{"token": {"tokens", "create", "--role", "admin"}, "list": {"clusters"}, "version": {"version"}} {
+	for name, args := range map[string][]string{"token": {"tokens", "create", "--role", "admin"}, "list": {"clusters"}, "export": {"history", "-o", "csv"}, "version": {"version"}} {
 		t.Run(name, func(t *testing.T) {
 			var r runner
 			defer r.net.serve(newFakeAPI())()
@@ -266,7 +278,7 @@ func TestUnwritableResult(t *testing.T) {
 
 // TestHelpGolden holds the help of every command.
 func TestHelpGolden(t *testing.T) {
-	for _, words := range [][]string{{}, {"gate"}, {"status"}, {"clusters"}, {"clusters", "list"}, {"clusters", "show"}, {"clusters", "decommission"}, {"tokens"}, {"tokens", "create"}, {"tokens", "list"}, {"tokens", "revoke"}, {"version"}} {
+	for _, words := range [][]string{{}, {"gate"}, {"status"}, {"history"}, {"compare"}, {"drift"}, {"dora"}, {"clusters"}, {"clusters", "list"}, {"clusters", "show"}, {"clusters", "decommission"}, {"tokens"}, {"tokens", "create"}, {"tokens", "list"}, {"tokens", "revoke"}, {"version"}} {
 		t.Run(strings.Join(words, " "), func(t *testing.T) {
 			var r runner
 			got := r.run(t.Context(), append(words, "--help")...)
@@ -303,6 +315,9 @@ func TestCompletion(t *testing.T) {
 		"tokens create --role":  {"--role"},
 		"tokens create --role ": {"agent", "reader", "pipeline", "admin"},
 		"status -o ":            {"table", "json", "yaml"},
+		"history -o ":           {"table", "json", "yaml", "csv"},
+		"history --f":           {"--from"},
+		"drift --status s":      names(schema.Statuses()),
 		"status --status s":     names(schema.Statuses()),
 		"clusters ":             {"decommission", "list", "show"},
 	} {

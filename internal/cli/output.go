@@ -39,6 +39,11 @@ func (a *app) print(v any, table func(io.Writer) error) error {
 	if err == nil {
 		_, err = a.streams.Out.Write(out.Bytes())
 	}
+	return unwritten(err)
+}
+
+// unwritten words that a result could not be written; nil stays nil.
+func unwritten(err error) error {
 	if err != nil {
 		return fmt.Errorf("writing the result: %w", err)
 	}

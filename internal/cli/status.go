@@ -3,107 +3,123 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"io"
-	"slices"
+	"iter"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/landfall-hub/landfall/internal/hubclient"
 	"github.com/landfall-hub/landfall/schema"
 )
 
 func (a *app) statusCommand() *cobra.Command {
-	var f schema.StateFilter
-	var status string
-	var limit int
+	var f rowFlags
+	var summary bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show what runs on which cluster",
+		Short: "Show what runs on which cluster, or what should run where",
+		Long: `Show what runs on which cluster: a row for each reconciler. With --summary, show
+what should run of each deployment target and what does: a row for each version
+that is deployed, with the number of its clusters.`,
 		Example: `  landfall status --environment dev
   landfall status --cluster-type drone --status failure
+  landfall status --summary --environment stage
   landfall status --workload hello -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.Status = schema.Status(status)
-			if status != "" && !f.Status.Valid() {
-				return usagef("--status is %s, not %q", orList(schema.Statuses()), status)
+			if err := f.resolve(a.now()); err != nil {
+				return err
 			}
-			if limit < 1 {
-				return usagef("--limit is %d; give the most rows to show, 1 or more", limit)
+			if summary {
+				return show(a, summaries(cmd.Context(), &f))
 			}
-			return a.status(cmd.Context(), f, limit)
+			return show(a, a.clusterStates(cmd.Context(), &f))
 		},
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&f.Environment, "environment", "", "only this environment")
-	flags.StringVar(&f.Workspace, "workspace", "", "only this workspace")
-	flags.StringVar(&f.Application, "application", "", "only this application")
-	flags.StringVar(&f.Workload, "workload", "", "only this workload")
-	flags.StringVar(&f.DeploymentTarget, "deployment-target", "", "only this deployment target")
-	flags.StringVar(&f.ClusterType, "cluster-type", "", "only clusters of this type")
-	flags.StringVar(&f.Cluster, "cluster", "", "only this cluster")
-	flags.StringVar(&status, "status", "", "only this status: "+orList(schema.Statuses()))
-	flags.IntVar(&limit, "limit", 1000, "the most rows to show")
-	complete(cmd, "status", names(schema.Statuses())...)
+	cmd.Flags().BoolVar(&summary, "summary", false, "a row for each deployment target and version")
+	f.defineFilters(cmd)
+	f.defineLimit(cmd)
 	return cmd
 }
 
-func (a *app) status(ctx context.Context, f schema.StateFilter, limit int) error {
-	client, err := a.client()
-	if err != nil {
-		return err
-	}
-	var rows []schema.ClusterState
-	more := false
-	// One row more than shown tells whether there are more.
-	for row, err := range client.ClusterStates(ctx, f, limit+1) {
-		if err != nil {
-			return fromHub(err)
-		}
-		if len(rows) == limit {
-			more = true
-			break
-		}
-		rows = append(rows, row)
-	}
-	slices.SortStableFunc(rows, func(x, y schema.ClusterState) int {
-		return cmp.Or(cmp.Compare(x.Cluster, y.Cluster), cmp.Compare(x.Reconciler, y.Reconciler),
-			cmp.Compare(x.Environment, y.Environment), cmp.Compare(x.DeploymentTarget, y.DeploymentTarget), cmp.Compare(x.Path, y.Path))
-	})
-	err = a.print(listOf(rows), func(w io.Writer) error {
-		t := &table{
-			header:       []string{"CLUSTER", "TYPE", "ENVIRONMENT", "TARGET", "RECONCILER", "VERSION", "COMMIT", "STATUS", "SINCE", "REASON"},
-			colourColumn: 7, colour: func(s string) colour { return statusColour(schema.Status(strings.TrimSuffix(s, " (drifted)"))) },
-		}
-		for _, r := range rows {
-			status := string(r.Status)
-			if r.Drifted {
-				status += " (drifted)"
+func (a *app) clusterStates(ctx context.Context, f *rowFlags) listing[schema.ClusterState] {
+	return listing[schema.ClusterState]{
+		limit: f.limit,
+		ask: func(c *hubclient.Client) iter.Seq2[schema.ClusterState, error] {
+			return c.ClusterStates(ctx, f.filter, f.pageSize())
+		},
+		order: func(x, y schema.ClusterState) int {
+			return cmp.Or(cmp.Compare(x.Cluster, y.Cluster), cmp.Compare(x.Reconciler, y.Reconciler),
+				cmp.Compare(x.Environment, y.Environment), cmp.Compare(x.DeploymentTarget, y.DeploymentTarget), cmp.Compare(x.Path, y.Path))
+		},
+		table: func(rows []schema.ClusterState) *table {
+			t := &table{
+				header:       []string{"CLUSTER", "TYPE", "ENVIRONMENT", "TARGET", "RECONCILER", "VERSION", "COMMIT", "STATUS", "SINCE", "REASON"},
+				colourColumn: 7, colour: colourOfStatus,
 			}
-			t.add(r.Cluster, r.ClusterType, r.Environment, target(r), r.Reconciler, r.Version, shortCommit(r.Commit),
-				status, age(a.now(), r.Since), r.Reason)
-		}
-		return t.write(w, a.styleOf(a.streams.OutTerminal), a.tableWidth())
-	})
-	if err == nil && more {
-		fmt.Fprintf(a.streams.Err, "landfall: there are more than %d rows; narrow the filters or raise --limit\n", limit)
+			for _, r := range rows {
+				t.add(r.Cluster, r.ClusterType, r.Environment, targetOf(r), r.Reconciler, shortVersion(r.Version), shortCommit(r.Commit),
+					statusOf(r), age(a.now(), r.Since), r.Reason)
+			}
+			return t
+		},
 	}
-	return err
 }
 
-// target names the deployment target with what it belongs to, or nothing when
-// the names are not known yet.
-func target(r schema.ClusterState) string {
-	var known []string
-	for _, s := range []string{r.Workspace, r.Application, r.Workload, r.DeploymentTarget} {
-		if s != "" {
-			known = append(known, s)
-		}
+// summaries is what should run of each deployment target, and what does.
+func summaries(ctx context.Context, f *rowFlags) listing[schema.EnvironmentState] {
+	return listing[schema.EnvironmentState]{
+		limit: f.limit,
+		ask: func(c *hubclient.Client) iter.Seq2[schema.EnvironmentState, error] {
+			return c.EnvironmentStates(ctx, f.filter, f.pageSize())
+		},
+		table: func(rows []schema.EnvironmentState) *table {
+			t := &table{
+				header:       []string{"ENVIRONMENT", "TARGET", "SCHEDULED", "CONFIG", "DEPLOYED", "CONFIG", "COMMIT", "STATUS", "CLUSTERS"},
+				colourColumn: 7, colour: colourOfStatus,
+			}
+			for _, r := range rows {
+				head := []string{r.Environment, stateName(r), shortVersion(r.ScheduledVersion), short(r.ScheduledConfigVersion)}
+				if len(r.Deployed) == 0 {
+					t.add(append(head, "", "", "", "", "0")...)
+				}
+				for _, d := range r.Deployed {
+					t.add(append(head[:4:4], shortVersion(d.Version), short(d.ConfigVersion), shortCommit(d.Commit), string(d.Status),
+						strconv.FormatUint(d.Clusters, 10))...)
+				}
+			}
+			return t
+		},
 	}
-	return strings.Join(known, "/")
 }
+
+// stateName names a row: its deployment target or, as long as that is not
+// known, its endpoint.
+func stateName(r schema.EnvironmentState) string {
+	if name := slashed(r.Workspace, r.Application, r.Workload, r.DeploymentTarget); name != "" {
+		return name
+	}
+	name := r.Repo
+	if r.Path != "" {
+		name += "//" + r.Path
+	}
+	if r.Ref != "" {
+		name += "@" + r.Ref
+	}
+	return name
+}
+
+// shortVersion is a workload version, or a commit in its place, cut.
+func shortVersion(s string) string {
+	if schema.IsCommit(s) {
+		return shortCommit(s)
+	}
+	return s
+}
+
+// short is the beginning of a configuration version.
+func short(s string) string { return s[:min(len(s), 8)] }
 
 func names[T ~string](values []T) []string {
 	out := make([]string, len(values))

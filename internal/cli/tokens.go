@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
+	"iter"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/landfall-hub/landfall/internal/hubclient"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -87,29 +88,34 @@ func (a *app) tokensListCommand() *cobra.Command {
 		Example: "  landfall tokens list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := a.client()
-			if err != nil {
-				return err
-			}
-			var all []schema.Token
-			for t, err := range client.Tokens(cmd.Context(), schema.MaxPage) {
-				if err != nil {
-					return fromHub(err)
-				}
-				t.Secret = "" // a list never shows one, whatever the hub sends
-				all = append(all, t)
-			}
-			slices.SortStableFunc(all, func(x, y schema.Token) int {
-				return cmp.Or(x.CreatedAt.Compare(y.CreatedAt), cmp.Compare(x.ID, y.ID))
-			})
-			return a.print(listOf(all), func(w io.Writer) error {
-				t := &table{header: []string{"ID", "ROLE", "CLUSTER", "CREATED", "NAME"}}
-				for _, token := range all {
-					t.add(token.ID, string(token.Role), token.Cluster, age(a.now(), token.CreatedAt), token.Name)
-				}
-				return t.write(w, a.styleOf(a.streams.OutTerminal), a.tableWidth())
+			return show(a, listing[schema.Token]{
+				ask: func(c *hubclient.Client) iter.Seq2[schema.Token, error] {
+					return withoutSecrets(c.Tokens(cmd.Context(), schema.MaxPage))
+				},
+				order: func(x, y schema.Token) int {
+					return cmp.Or(x.CreatedAt.Compare(y.CreatedAt), cmp.Compare(x.ID, y.ID))
+				},
+				table: func(all []schema.Token) *table {
+					t := &table{header: []string{"ID", "ROLE", "CLUSTER", "CREATED", "NAME"}}
+					for _, token := range all {
+						t.add(token.ID, string(token.Role), token.Cluster, age(a.now(), token.CreatedAt), token.Name)
+					}
+					return t
+				},
 			})
 		},
+	}
+}
+
+// withoutSecrets keeps a list from showing one, whatever the hub sends.
+func withoutSecrets(tokens iter.Seq2[schema.Token, error]) iter.Seq2[schema.Token, error] {
+	return func(yield func(schema.Token, error) bool) {
+		for t, err := range tokens {
+			t.Secret = ""
+			if !yield(t, err) {
+				return
+			}
+		}
 	}
 }
 

@@ -53,6 +53,16 @@ func TestGateUsage(t *testing.T) {
 		"cluster status":  {[]string{"clusters", "list", "--status", "up"}, "live, silent or decommissioned"},
 		"row status":      {[]string{"status", "--status", "up"}, "success, failure"},
 		"limit":           {[]string{"status", "--limit", "0"}, "1 or more"},
+		"history status":  {[]string{"history", "--status", "up"}, "success, failure"},
+		"CSV of a state":  {[]string{"status", "-o", "csv"}, "table, json or yaml, not"},
+		"history format":  {[]string{"history", "-o", "xml"}, "table, json, yaml or csv, not"},
+		"from nonsense":   {[]string{"history", "--from", "yesterday"}, "--from is a time such as 2026-11-20T09:00:00Z"},
+		"to nonsense":     {[]string{"dora", "--to", "7"}, "--to is a time such as"},
+		"from the future": {[]string{"history", "--from", "-24h"}, "how long ago"},
+		"days of nothing": {[]string{"dora", "--from", "d"}, "how long ago"},
+		"too many days":   {[]string{"dora", "--from", "99999999d"}, "how long ago"},
+		"backwards":       {[]string{"history", "--from", "1h", "--to", "2h"}, "which is not before --to"},
+		"from tomorrow":   {[]string{"history", "--from", "9999-01-01T00:00:00Z"}, "which is not before --to"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

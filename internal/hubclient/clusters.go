@@ -140,10 +140,3 @@ func (c *Client) Clusters(ctx context.Context, f schema.ClusterFilter, pageSize 
 	return pages[schema.Cluster](ctx, c, apiPrefix+"/clusters", filter(
 		"environment", f.Environment, "cluster_type", f.ClusterType, "status", string(f.Status)), pageSize)
 }
-
-// ClusterStates lists what runs where, pageSize rows at a time (see pages).
-func (c *Client) ClusterStates(ctx context.Context, f schema.StateFilter, pageSize int) iter.Seq2[schema.ClusterState, error] {
-	return pages[schema.ClusterState](ctx, c, apiPrefix+"/state/clusters", filter(
-		"environment", f.Environment, "workspace", f.Workspace, "application", f.Application, "workload", f.Workload,
-		"deployment_target", f.DeploymentTarget, "cluster_type", f.ClusterType, "cluster", f.Cluster, "status", string(f.Status)), pageSize)
-}
