@@ -130,12 +130,17 @@ func (p *part) broken(line int, message string) *Problem {
 	g := sniff(p.text)
 	at := Place{p.file, p.first}
 	if line > 0 {
-		at.Line += line - 1
+		// At the end of the text, the library is on the line behind it.
+		at.Line += min(line, bytes.Count(bytes.TrimRight(p.text, " \t\r\n"), []byte("\n"))+1) - 1
 	}
 	return &Problem{Place: at, Kind: g.kind, Name: g.name, Message: message, Hides: g.ours()}
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
+var (
+	yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
+	// offByOne are the errors that the library counts lines from 0 for.
+	offByOne = regexp.MustCompile(`did not find expected (node content|key|'-' indicator|',' or '[\]}]'|<document start>)`)
+)
 
 // parseYAML reads one document and expands its aliases; nil where there is
 // none. line says where the error is, 0 where it cannot be told.
@@ -148,6 +153,9 @@ func parseYAML(text []byte) (root *yaml.Node, line int, err error) {
 	case err != nil:
 		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 			line, _ = strconv.Atoi(m[1]) // digits, as the expression has it
+			if offByOne.MatchString(err.Error()) {
+				line++
+			}
 		}
 		return nil, line, fmt.Errorf("not YAML: %s", strings.TrimPrefix(yamlLine.ReplaceAllString(err.Error(), ""), "yaml: "))
 	}
