@@ -278,7 +278,7 @@ func TestUnwritableResult(t *testing.T) {
 
 // TestHelpGolden holds the help of every command.
 func TestHelpGolden(t *testing.T) {
-	for _, words := range [][]string{{}, {"gate"}, {"status"}, {"history"}, {"compare"}, {"drift"}, {"dora"}, {"clusters"}, {"clusters", "list"}, {"clusters", "show"}, {"clusters", "decommission"}, {"tokens"}, {"tokens", "create"}, {"tokens", "list"}, {"tokens", "revoke"}, {"version"}} {
+	for _, words := range [][]string{{}, {"gate"}, {"status"}, {"history"}, {"compare"}, {"drift"}, {"dora"}, {"clusters"}, {"clusters", "list"}, {"clusters", "show"}, {"clusters", "decommission"}, {"schedule"}, {"explain"}, {"validate"}, {"new"}, {"new", "policy"}, {"tokens"}, {"tokens", "create"}, {"tokens", "list"}, {"tokens", "revoke"}, {"version"}} {
 		t.Run(strings.Join(words, " "), func(t *testing.T) {
 			var r runner
 			got := r.run(t.Context(), append(words, "--help")...)

@@ -78,7 +78,7 @@ var rows = []row{
 			"internal/hubclient", "internal/gitrepo", "scheduler", "scheduler/...", "dashboards",
 			"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", yaml,
 		},
-		tests: []string{"hub/..."},
+		tests: []string{"hub/...", "internal/gitrepo/gittest"},
 		why:   "the command line is a client of the public API; only its tests may stand up a hub",
 	},
 	{
