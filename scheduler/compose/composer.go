@@ -111,11 +111,13 @@ func entriesOf(m *controlplane.ConfigMap) []entry {
 	return entries
 }
 
-// valueOf reads a value: a YAML map or list, or text. Single quotes around it
-// say that it is text, and are not part of it.
+// valueOf reads a value: a YAML map or list, or text. Single quotes around it,
+// as YAML has them, say that it is text, and are not part of it.
 func valueOf(text string) (v any, literal bool) {
 	if t := strings.TrimSpace(text); len(t) >= 2 && t[0] == '\'' && t[len(t)-1] == '\'' {
-		return t[1 : len(t)-1], true
+		if t = t[1 : len(t)-1]; !strings.Contains(strings.ReplaceAll(t, "''", ""), "'") {
+			return strings.ReplaceAll(t, "''", "'"), true
+		}
 	}
 	if v, ok := controlplane.Structured(text); ok {
 		return v, false

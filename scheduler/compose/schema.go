@@ -9,6 +9,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/landfall-hub/landfall/scheduler/controlplane"
+	"github.com/landfall-hub/landfall/schema"
 )
 
 const (
@@ -47,7 +48,7 @@ func compile(text string) compiled {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft7)
 	c.UseLoader(refuse{})
-	schema, err := guarded(func() (*jsonschema.Schema, error) {
+	ready, err := guarded(func() (*jsonschema.Schema, error) {
 		if err := c.AddResource(ownSchema, doc); err != nil {
 			return nil, err
 		}
@@ -56,8 +57,8 @@ func compile(text string) compiled {
 	if err != nil {
 		return compiled{err: explain(err)}
 	}
-	done := compiled{schema: schema, steps: &steps{}}
-	done.steps.count(schema)
+	done := compiled{schema: ready, steps: &steps{}}
+	done.steps.count(ready)
 	// What cannot even look at nothing will not look at anything: references in
 	// a circle, and most schemas that multiply.
 	if _, err := done.validate(map[string]any{}); err != nil {
@@ -108,12 +109,9 @@ var errRemote = errors.New("a schema may refer to itself and to the drafts of JS
 
 // explain shortens an error of the compiler.
 func explain(err error) error {
-	if errors.Is(err, errRemote) {
-		var load *jsonschema.LoadURLError
-		if errors.As(err, &load) {
-			return fmt.Errorf("%s: %w", load.URL, errRemote)
-		}
-		return errRemote
+	var load *jsonschema.LoadURLError
+	if errors.As(err, &load) {
+		return fmt.Errorf("%s: %w", schema.StripUserInfo(load.URL), errRemote)
 	}
 	var invalid *jsonschema.SchemaValidationError
 	var cause *jsonschema.ValidationError
@@ -132,7 +130,7 @@ func (c compiled) validate(values map[string]any) (*jsonschema.ValidationError, 
 	return guarded(func() (*jsonschema.ValidationError, error) {
 		err := c.schema.Validate(values)
 		if err == nil {
-			return nil, nil //nolint:nilnil // no fault found, and none in looking
+			return nil, nil
 		}
 		var found *jsonschema.ValidationError
 		if !errors.As(err, &found) {

@@ -2,18 +2,20 @@ package compose
 
 import (
 	"math"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
 // The values of a ConfigMap are strings, whatever they are meant to be. So a
 // string that looks like a number is shown to a schema as a number, and one
-// that says true or false as a string; where the schema objects, it is shown
-// the other reading, and if it likes that, there is no fault.
+// that says true or false as a string; where the schema asks for a value of the
+// other kind, it is shown that.
 
 // reading is a value that can be read in two ways.
 type reading struct {
@@ -90,49 +92,44 @@ func (c compiled) check(config *Config) ([]fault, error) {
 		}
 		found, err = c.validate(values)
 	}
-	if err == nil && found != nil && all.turnBack(found) {
-		found, err = c.validate(values)
-	}
 	if err != nil || found == nil {
 		return nil, err
 	}
 	return faults(found), nil
 }
 
-// turn shows the second reading of every value that is objected to.
+// turn shows the second reading of every value where an objection asks for it,
+// in any of the forms that the schema allows.
 func (all readings) turn(e *jsonschema.ValidationError) (turned bool) {
-	for _, where := range objections(e) {
-		if r := all[where]; r != nil && !r.second {
-			r.second = true
-			r.set(r.as[1])
-			turned = true
-		}
-	}
-	return turned
-}
-
-// turnBack shows the first reading again where the second did no better.
-func (all readings) turnBack(e *jsonschema.ValidationError) (turned bool) {
-	for _, where := range objections(e) {
-		if r := all[where]; r != nil && r.second {
-			r.second = false
-			r.set(r.as[0])
-			turned = true
-		}
-	}
-	return turned
-}
-
-// objections returns the locations of all values that a schema objects to, in
-// any of the forms that it allows.
-func objections(e *jsonschema.ValidationError) []string {
-	if len(e.Causes) == 0 {
-		return []string{location(e.InstanceLocation)}
-	}
-	var all []string
 	for _, c := range e.Causes {
-		all = append(all, objections(c)...)
+		if all.turn(c) {
+			turned = true
+		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	r := all[location(e.InstanceLocation)]
+	if r == nil || r.second || !asksFor(e.ErrorKind, r.as[1]) {
+		return turned
+	}
+	r.second = true
+	r.set(r.as[1])
+	return true
+}
+
+// asksFor says whether an objection is that a value is not of the kind of
+// another.
+func asksFor(k jsonschema.ErrorKind, other any) bool {
+	name := "boolean"
+	if _, ok := other.(string); ok {
+		name = "string"
+	}
+	alike := func(v any) bool { return reflect.TypeOf(v) == reflect.TypeOf(other) }
+	switch k := k.(type) {
+	case *kind.Type:
+		return slices.Contains(k.Want, name)
+	case *kind.Enum:
+		return slices.ContainsFunc(k.Want, alike)
+	case *kind.Const:
+		return alike(k.Want)
+	}
+	return false
 }
