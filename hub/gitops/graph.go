@@ -8,7 +8,7 @@ import (
 	"github.com/landfall-hub/landfall/internal/gitrepo"
 )
 
-// graph holds the commits of a repository, about 60 bytes each. It is never
+// graph holds the commits of a repository, about 80 bytes each. It is never
 // changed: with adds what is new to a copy.
 //
 // Commits are numbered so that parents come before their children. A number is
@@ -19,6 +19,8 @@ type graph struct {
 	// mirror does not have one.
 	parents []int32
 	start   []int32
+	// when are the committers' times in seconds since 1970.
+	when []int64
 	// sorted are the numbers in the order of the ids.
 	sorted []int32
 
@@ -31,6 +33,9 @@ type graph struct {
 	// merge is the nearest commit with several parents on the way down the first
 	// parents, i included; absent where there is none.
 	merge []int32
+	// depth is how many first parents lie below a commit; jump is one of them, far
+	// enough down that any is found in a few steps (see chain.go).
+	depth, jump []int32
 	// partial says that something below is not in the mirror: what is not found
 	// there may be there all the same.
 	partial []bool
@@ -47,7 +52,7 @@ func (g *graph) with(fresh []gitrepo.Commit) *graph {
 	n := len(g.ids) + len(fresh)
 	next := &graph{
 		ids: append(make([]gitrepo.ID, 0, n), g.ids...), parents: append(make([]int32, 0, len(g.parents)+2*len(fresh)), g.parents...),
-		start: append(make([]int32, 0, n+1), g.start...),
+		start: append(make([]int32, 0, n+1), g.start...), when: append(make([]int64, 0, n), g.when...),
 	}
 	if len(next.start) == 0 {
 		next.start = append(next.start, 0)
@@ -63,7 +68,7 @@ func (g *graph) with(fresh []gitrepo.Commit) *graph {
 			next.parents = append(next.parents, number)
 		}
 		numbers[c.ID] = int32(len(next.ids)) //nolint:gosec // see graph
-		next.ids = append(next.ids, c.ID)
+		next.ids, next.when = append(next.ids, c.ID), append(next.when, c.CommittedAt)
 		next.start = append(next.start, int32(len(next.parents))) //nolint:gosec // see graph
 	}
 	next.sorted = next.mergeSorted(g.sorted)
@@ -93,6 +98,7 @@ func (g *graph) mergeSorted(sorted []int32) []int32 {
 func (g *graph) index() {
 	n := len(g.ids)
 	g.level, g.place, g.size, g.merge = make([]int32, n), make([]int32, n), make([]int32, n), make([]int32, n)
+	g.depth, g.jump = make([]int32, n), make([]int32, n)
 	g.partial, g.cut = make([]bool, n), 0
 	for i := range n {
 		g.merge[i] = absent
@@ -116,6 +122,7 @@ func (g *graph) index() {
 		case len(parents) == 1 && parents[0] != absent:
 			g.merge[i] = g.merge[parents[0]]
 		}
+		g.deepen(int32(i))
 	}
 	g.plant()
 }

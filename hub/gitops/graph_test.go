@@ -211,7 +211,7 @@ func BenchmarkAncestor(b *testing.B) {
 				b.Fatal(err)
 			}
 			for b.Loop() {
-				if _, _, err := load(dir); err != nil {
+				if _, err := load(dir); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -258,14 +258,14 @@ func TestKeep(t *testing.T) {
 	if err := save(dir, want); err != nil {
 		t.Fatal(err)
 	}
-	g, heads, err := load(dir)
+	restored, err := load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want.graph, g, cmp.AllowUnexported(graph{})); diff != "" {
+	if diff := cmp.Diff(want.graph, restored.graph, cmp.AllowUnexported(graph{})); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(want.heads, heads); diff != "" {
+	if diff := cmp.Diff(want.heads, restored.heads); diff != "" {
 		t.Error(diff)
 	}
 	file := filepath.Join(dir, graphFile)
@@ -277,7 +277,7 @@ func TestKeep(t *testing.T) {
 		if err := os.WriteFile(file, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := load(dir); err == nil {
+		if _, err := load(dir); err == nil {
 			t.Errorf("%s: it was read", name)
 		}
 	}

@@ -48,8 +48,8 @@ func newMirror(repo string, refs []string, source *gitrepo.Repo, log *slog.Logge
 		asked: make(chan struct{}, 1), wanted: map[gitrepo.ID]time.Time{},
 	}
 	s := &snapshot{graph: (&graph{}).with(nil), reader: source.Reader()}
-	if g, heads, err := load(source.Dir()); err == nil && present(s.reader, heads) {
-		s.graph, s.heads = g, heads
+	if kept, err := load(source.Dir()); err == nil && present(s.reader, kept.heads) {
+		s.graph, s.heads, s.defaultBranch = kept.graph, kept.heads, kept.defaultBranch
 	}
 	n.use(s)
 	return n
@@ -83,7 +83,7 @@ func (m *mirror) restore(ctx context.Context) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return m.absorb(ctx, s.graph, tips, &gitrepo.Heads{Refs: s.heads})
+	return m.absorb(ctx, s.graph, tips, &gitrepo.Heads{Refs: s.heads, Default: s.defaultBranch})
 }
 
 // fetch brings the mirror up to date, and with it the graph.
@@ -117,7 +117,7 @@ func (m *mirror) absorb(ctx context.Context, base *graph, tips []gitrepo.ID, hea
 		return false, err
 	}
 	old := m.current.Load()
-	next := &snapshot{graph: base, heads: heads.Refs, reader: old.reader}
+	next := &snapshot{graph: base, heads: heads.Refs, defaultBranch: heads.Default, reader: old.reader}
 	if len(fresh) > 0 {
 		next.graph = base.with(fresh)
 	}
@@ -130,7 +130,7 @@ func (m *mirror) absorb(ctx context.Context, base *graph, tips []gitrepo.ID, hea
 			return false, fmt.Errorf("the mirror of %s lacks the commit %s, which was fetched; it begins anew", m.source.Name(), id)
 		}
 	}
-	if next.graph == old.graph && next.reader == old.reader && maps.Equal(next.heads, old.heads) {
+	if next.graph == old.graph && next.reader == old.reader && next.defaultBranch == old.defaultBranch && maps.Equal(next.heads, old.heads) {
 		return false, nil
 	}
 	m.use(next)

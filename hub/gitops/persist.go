@@ -19,7 +19,7 @@ import (
 
 // graphFile is its name in the mirror's folder. It begins with a hash of the
 // rest; the number is that of its form.
-const graphFile = "landfall-graph-1"
+const graphFile = "landfall-graph-2"
 
 // isEnd reports whether a reader is at the regular end.
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }
@@ -29,12 +29,15 @@ type kept struct {
 	// IDs are joined. Parents and Start are the graph's.
 	IDs            []byte
 	Parents, Start []int32
+	When           []int64
 	Heads          map[string]gitrepo.ID
+	// Default is the default branch's name.
+	Default string
 }
 
 // save writes a graph and the heads beside the mirror in dir.
 func save(dir string, s *snapshot) error {
-	k := kept{IDs: make([]byte, 0, len(s.graph.ids)*len(gitrepo.ID{})), Parents: s.graph.parents, Start: s.graph.start, Heads: s.heads}
+	k := kept{IDs: make([]byte, 0, len(s.graph.ids)*len(gitrepo.ID{})), Parents: s.graph.parents, Start: s.graph.start, When: s.graph.when, Heads: s.heads, Default: s.defaultBranch}
 	for _, id := range s.graph.ids {
 		k.IDs = append(k.IDs, id[:]...)
 	}
@@ -56,24 +59,24 @@ func save(dir string, s *snapshot) error {
 }
 
 // load reads what save wrote.
-func load(dir string) (*graph, map[string]gitrepo.ID, error) {
+func load(dir string) (*snapshot, error) {
 	text, err := os.ReadFile(filepath.Join(dir, graphFile))
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the commit graph: %w", err)
+		return nil, fmt.Errorf("reading the commit graph: %w", err)
 	}
 	if len(text) < sha256.Size || sha256.Sum256(text[sha256.Size:]) != [sha256.Size]byte(text[:sha256.Size]) {
-		return nil, nil, errors.New("the file of the commit graph is damaged")
+		return nil, errors.New("the file of the commit graph is damaged")
 	}
 	var k kept
 	if err := gob.NewDecoder(bytes.NewReader(text[sha256.Size:])).Decode(&k); err != nil {
-		return nil, nil, fmt.Errorf("reading the commit graph: %w", err)
+		return nil, fmt.Errorf("reading the commit graph: %w", err)
 	}
 	const size = len(gitrepo.ID{})
-	g := &graph{ids: make([]gitrepo.ID, len(k.IDs)/size), parents: k.Parents, start: k.Start}
+	g := &graph{ids: make([]gitrepo.ID, len(k.IDs)/size), parents: k.Parents, start: k.Start, when: k.When}
 	for i := range g.ids {
 		g.ids[i] = gitrepo.ID(k.IDs[i*size:])
 	}
 	g.sorted = g.mergeSorted(nil)
 	g.index()
-	return g, k.Heads, nil
+	return &snapshot{graph: g, heads: k.Heads, defaultBranch: k.Default}, nil
 }

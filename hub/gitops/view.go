@@ -10,8 +10,10 @@ import (
 type snapshot struct {
 	graph *graph
 	// heads are the commits of the refs, all of them in the graph.
-	heads  map[string]gitrepo.ID
-	reader *gitrepo.Reader
+	heads map[string]gitrepo.ID
+	// defaultBranch is the name of the one that "" stands for, where it is known.
+	defaultBranch string
+	reader        *gitrepo.Reader
 }
 
 // view is the graph of a repository at one moment, as a verdict reads it.

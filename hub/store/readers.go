@@ -7,7 +7,8 @@ import tables "github.com/landfall-hub/landfall/schema/clickhouse"
 // of the migrations.
 func ReaderTables() []string {
 	return []string{
-		tables.Clusters, tables.Current, tables.Gates, tables.Heartbeats, tables.History,
-		tables.Memberships, tables.Reconcilers, tables.Reports, tables.Migrations,
+		tables.Assignments, tables.Clusters, tables.Commits, tables.Configurations, tables.Current, tables.DeploymentTargets,
+		tables.Deployments, tables.Descriptors, tables.Gates, tables.Heartbeats, tables.History,
+		tables.Memberships, tables.Reconcilers, tables.Refs, tables.Reports, tables.Repositories, tables.Migrations,
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"github.com/landfall-hub/landfall/schema"
@@ -38,6 +39,8 @@ type Heads struct {
 	// Refs holds a commit by canonical ref: a branch's name, a full name for all
 	// else, and "" for the default branch where its commit is in the mirror.
 	Refs map[string]ID
+	// Default is the default branch's name; empty where the server does not say.
+	Default string
 	// Missing are the refs that were asked for and are not there, or at no
 	// commit; sorted.
 	Missing []string
@@ -95,7 +98,7 @@ func (r *Repo) fetchHeads(ctx context.Context, p *patience, refs []string, most 
 	if err != nil {
 		return heads, err
 	}
-	heads.Shallow = len(shown.Shallows) > 0
+	heads.Shallow, heads.Default = len(shown.Shallows) > 0, defaultBranch(shown)
 	if heads.Downloaded, err = r.bring(ctx, c, s, shown, tips); err != nil {
 		return heads, err
 	}
@@ -117,6 +120,16 @@ func (r *Repo) fetchHeads(ctx context.Context, p *patience, refs []string, most 
 		heads.Refs[""] = ID(*head)
 	}
 	return heads, r.keepTips(s, heads.Refs)
+}
+
+// defaultBranch returns the name of the branch that HEAD stands for.
+func defaultBranch(shown *packp.AdvRefs) string {
+	for _, link := range shown.Capabilities.Get(capability.SymRef) {
+		if branch, ok := strings.CutPrefix(link, "HEAD:refs/heads/"); ok {
+			return branch
+		}
+	}
+	return ""
 }
 
 // tip is where a ref is.

@@ -46,6 +46,9 @@ type Commit struct {
 	Parents []ID
 	// Tree is the root folder.
 	Tree ID
+	// CommittedAt is the committer's time in seconds since 1970; 0 where the commit
+	// has none that can be read.
+	CommittedAt int64
 }
 
 // mostHeader bounds the part of a commit that names its tree and its parents.
@@ -76,7 +79,7 @@ func decodeCommit(o plumbing.EncodedObject) (Commit, error) {
 		return c, err
 	}
 	defer from.Close()
-	hasTree := false
+	hasTree, hasAuthor := false, false
 	lines := bufio.NewScanner(io.LimitReader(from, mostHeader))
 	for lines.Scan() {
 		word, rest, _ := strings.Cut(lines.Text(), " ")
@@ -89,9 +92,15 @@ func decodeCommit(o plumbing.EncodedObject) (Commit, error) {
 			c.Parents = append(c.Parents, id)
 			continue
 		case word == "author" && hasTree:
-			return c, nil
+			hasAuthor = true
+			continue
+		case word == "committer" && hasAuthor:
+			_, c.CommittedAt = signature(rest)
 		}
 		break
+	}
+	if hasAuthor {
+		return c, nil
 	}
 	return c, errors.Join(lines.Err(), errors.New("it is no commit"))
 }

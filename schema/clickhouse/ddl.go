@@ -24,6 +24,16 @@ const (
 	Gates       = "gates"
 	Memberships = "memberships"
 	Reconcilers = "reconcilers"
+	// What the history of the repositories says (0002_names.sql).
+	Repositories      = "repositories"
+	Refs              = "refs"
+	Commits           = "commits"
+	DeploymentTargets = "deployment_targets"
+	Assignments       = "assignments"
+	Descriptors       = "descriptors"
+	Configurations    = "configurations"
+	// Deployments joins current subscriptions with their names.
+	Deployments = "deployments"
 	// Migrations records which versions of this schema are applied.
 	Migrations = "schema_migrations"
 	// MigrationLocks says who is applying them.

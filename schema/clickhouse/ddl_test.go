@@ -57,7 +57,10 @@ func TestGoldenDDL(t *testing.T) {
 // In a cluster every table is a replicated one on each shard with a Distributed
 // one over it; on one server there is neither.
 func TestClusterDDL(t *testing.T) {
-	tables := []string{Current, History, Reports, Clusters, Heartbeats, Tokens, Gates}
+	tables := []string{
+		Current, History, Reports, Clusters, Heartbeats, Tokens, Gates,
+		Repositories, Refs, Commits, DeploymentTargets, Assignments, Descriptors, Configurations,
+	}
 	cluster := ddl(t, Target{Database: "db", Cluster: "prod", HistoryDays: 1})
 	for _, table := range tables {
 		if !strings.Contains(cluster, "CREATE TABLE IF NOT EXISTS "+table+"_local ON CLUSTER 'prod'") ||

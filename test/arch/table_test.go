@@ -165,7 +165,7 @@ var rows = []row{
 	},
 	{folder: "hub/auth", imports: []string{"hub/record"}, tests: []string{"hub/..."}, why: "tokens and roles know neither HTTP nor the database"},
 	{
-		folder: "hub/record", pure: true, imports: []string{"hub/compliance", "hub/fold"},
+		folder: "hub/record", pure: true, imports: []string{"hub/compliance", "hub/fold", "hub/names"},
 		why: "what passes between the store and those who ask it, in the hub's own words: nobody else needs a database driver",
 	},
 	{
@@ -185,7 +185,7 @@ var rows = []row{
 		why: "group commit is about ordering and waiting; where the rows go is an interface",
 	},
 	{
-		folder: "hub/store", imports: []string{"hub/fold", "hub/compliance", "hub/record", "schema/clickhouse", clickhouse}, tests: []string{"hub/..."},
+		folder: "hub/store", imports: []string{"hub/fold", "hub/compliance", "hub/names", "hub/record", "schema/clickhouse", clickhouse}, tests: []string{"hub/..."},
 		why: "the only ClickHouse code: SQL in one place can be read, reviewed and measured in one place",
 	},
 	{
@@ -207,10 +207,23 @@ var rows = []row{
 		why: "a report changes state as a pure function, so that one sent again changes the same things the same way",
 	},
 	{
-		folder: "hub/gitops", imports: []string{"internal/gitrepo", "hub/compliance", "scheduler/controlplane", yaml},
+		folder: "hub/gitops", imports: []string{"internal/gitrepo", "hub/compliance", yaml},
 		tests: []string{"hub/...", "internal/gitrepo/gittest"},
-		why: "mirrors and descriptors turn Git into facts; who stores them is an interface; yaml is for " +
+		why: "mirrors turn Git into lineage and changes, what they mean is for others to say; yaml is for " +
 			"kustomization files, which say whether a folder depends on another",
+	},
+	{
+		folder: "hub/names", pure: true,
+		why: "what a commit means is a function of what is known: every table that people read gets its names from one place",
+	},
+	{
+		folder: "hub/descriptor", pure: true, imports: []string{"hub/names", "scheduler/controlplane", yaml},
+		why: "documents become names as a pure function, whether they come from Git or by HTTP; yaml keeps the lines of what is wrong",
+	},
+	{
+		folder: "hub/catalog", imports: []string{"internal/gitrepo", "hub/descriptor", "hub/gitops", "hub/names", "hub/record"},
+		tests: []string{"hub/...", "internal/gitrepo/gittest"},
+		why:   "follows histories and keeps what they say; where that is kept is an interface",
 	},
 	{
 		folder: "hub/control", imports: []string{"scheduler", "internal/gitrepo"}, tests: []string{"hub/..."},

@@ -217,3 +217,219 @@ SELECT cluster, kind, namespace, name, destination, status, reason, message, sin
 FROM current FINAL
 WHERE row = 'reconciler';
 
+-- 0002_names
+CREATE TABLE IF NOT EXISTS repositories_local ON CLUSTER 'prod'
+(
+    alias               String,
+    repo                LowCardinality(String),
+    url                 String,
+    default_branch      String,
+    version             UInt64
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}', version)
+ORDER BY alias;
+
+-- 0002_names
+CREATE TABLE IF NOT EXISTS repositories ON CLUSTER 'prod' AS repositories_local
+ENGINE = Distributed('prod', 'landfall', 'repositories_local', cityHash64(alias));
+
+-- 0002_names
+CREATE TABLE IF NOT EXISTS refs_local ON CLUSTER 'prod'
+(
+    repo                LowCardinality(String),
+    ref                 LowCardinality(String),
+    chain               UInt32,
+    fork                Int64,
+    head                String,
+    position            Int64,
+    basis               UInt64,
+    version             UInt64
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}', version)
+ORDER BY (repo, ref, chain);
+
+-- 0002_names
+CREATE TABLE IF NOT EXISTS refs ON CLUSTER 'prod' AS refs_local
+ENGINE = Distributed('prod', 'landfall', 'refs_local', cityHash64(repo, ref));
+
+-- 0002_names
+CREATE TABLE IF NOT EXISTS commits_local ON CLUSTER 'prod'
+(
+    repo                LowCardinality(String),
+    ref                 LowCardinality(String),
+    commit              String,
+    chain               UInt32,
+    position            Int64,
+    parents             Array(String),
+    author              LowCardinality(String),
+    committed_at        DateTime64(3, 'UTC'),
+    subject             String CODEC(ZSTD(1)),
+    version             UInt64 CODEC(Delta, LZ4)
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}', version)
+ORDER BY (repo, ref, commit);
+
+-- 0002_names
+CREATE TABLE IF NOT EXISTS commits ON CLUSTER 'prod' AS commits_local
+ENGINE = Distributed('prod', 'landfall', 'commits_local', cityHash64(repo, commit));
+
+-- 0002_names
+CREATE TABLE IF NOT EXISTS deployment_targets_local ON CLUSTER 'prod'
+(
+    environment         LowCardinality(String),
+    workspace           LowCardinality(String),
+    application         LowCardinality(String),
+    workload            LowCardinality(String),
+    deployment_target   LowCardinality(String),
+    labels              Map(LowCardinality(String), String),
+    repo                LowCardinality(String),
+    ref                 LowCardinality(String),
+    path                String,
+    url                 String,
+    source              LowCardinality(String),
+    deleted             UInt8,
+    version             UInt64
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}', version)
+ORDER BY (environment, workspace, application, workload, deployment_target);
+
+-- 0002_names
+CREATE TABLE IF NOT EXISTS deployment_targets ON CLUSTER 'prod' AS deployment_targets_local
+ENGINE = Distributed('prod', 'landfall', 'deployment_targets_local', cityHash64(environment, workload, deployment_target));
+
+-- 0002_names
+CREATE TABLE IF NOT EXISTS assignments_local ON CLUSTER 'prod'
+(
+    repo                LowCardinality(String),
+    ref                 LowCardinality(String),
+    chain               UInt32,
+    environment         LowCardinality(String),
+    workspace           LowCardinality(String),
+    application         LowCardinality(String),
+    workload            LowCardinality(String),
+    deployment_target   LowCardinality(String),
+    position            Int64,
+    commit              String,
+    workload_version    String,
+    build               String,
+    source_repo         LowCardinality(String),
+    source_commit       String,
+    build_time          DateTime64(3, 'UTC'),
+    file                String,
+    changed             Int64,
+    deleted             UInt8,
+    version             UInt64
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}', version)
+ORDER BY (repo, ref, chain, environment, workspace, application, workload, deployment_target, position);
+
+-- 0002_names
+CREATE TABLE IF NOT EXISTS assignments ON CLUSTER 'prod' AS assignments_local
+ENGINE = Distributed('prod', 'landfall', 'assignments_local', cityHash64(repo, environment, workload, deployment_target));
+
+-- 0002_names
+CREATE TABLE IF NOT EXISTS descriptors_local ON CLUSTER 'prod'
+(
+    repo                LowCardinality(String),
+    ref                 LowCardinality(String),
+    commit              String,
+    environment         LowCardinality(String),
+    workspace           LowCardinality(String),
+    application         LowCardinality(String),
+    workload            LowCardinality(String),
+    deployment_target   LowCardinality(String),
+    path                String,
+    url                 String,
+    workload_version    String,
+    build               String,
+    source_repo         LowCardinality(String),
+    source_commit       String,
+    build_time          DateTime64(3, 'UTC'),
+    received_at         DateTime64(6, 'UTC'),
+    version             UInt64
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}', version)
+ORDER BY (repo, ref, commit, environment, workspace, application, workload, deployment_target);
+
+-- 0002_names
+CREATE TABLE IF NOT EXISTS descriptors ON CLUSTER 'prod' AS descriptors_local
+ENGINE = Distributed('prod', 'landfall', 'descriptors_local', cityHash64(repo, commit));
+
+-- 0002_names
+CREATE TABLE IF NOT EXISTS configurations_local ON CLUSTER 'prod'
+(
+    repo                LowCardinality(String),
+    ref                 LowCardinality(String),
+    chain               UInt32,
+    path                String,
+    position            Int64,
+    config_version      String,
+    deleted             UInt8,
+    version             UInt64
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}', version)
+ORDER BY (repo, ref, chain, path, position);
+
+-- 0002_names
+CREATE TABLE IF NOT EXISTS configurations ON CLUSTER 'prod' AS configurations_local
+ENGINE = Distributed('prod', 'landfall', 'configurations_local', cityHash64(repo, path));
+
+-- 0002_names
+CREATE VIEW IF NOT EXISTS deployments ON CLUSTER 'prod' AS
+WITH
+    subscriptions AS
+    (
+        SELECT s.cluster AS cluster, s.destination AS destination, s.kind AS kind, s.namespace AS namespace, s.name AS name,
+               s.repo AS written_repo, s.ref AS written_ref, s.path AS path,
+               if(r.repo = '', s.repo, r.repo) AS repo, if(s.ref = '', r.default_branch, s.ref) AS ref,
+               s.applied_commit AS commit, s.attempted_commit AS attempted_commit,
+               s.status AS status, s.reason AS reason, s.message AS message, s.observed_at AS observed_at, s.received_at AS received_at
+        FROM (SELECT * FROM current FINAL WHERE row = 'subscription') AS s
+        GLOBAL LEFT JOIN (SELECT alias, repo, default_branch FROM repositories FINAL) AS r ON s.repo = r.alias
+    ),
+    targets AS
+    (
+        SELECT p.repo AS repo, p.ref AS ref, p.path AS path,
+               argMin(tuple(t.environment, t.workspace, t.application, t.workload, t.deployment_target),
+                      tuple(-toInt64(length(t.path)), t.deleted, t.environment, t.workspace, t.application, t.workload, t.deployment_target)) AS target
+        FROM
+        (
+            SELECT DISTINCT repo, ref, path,
+                   arrayJoin(arrayPushFront(arrayMap(n -> arrayStringConcat(arraySlice(splitByChar('/', path), 1, n), '/'), range(1, length(splitByChar('/', path)) + 1)), '')) AS above
+            FROM subscriptions
+        ) AS p
+        GLOBAL INNER JOIN (SELECT * FROM deployment_targets FINAL) AS t ON p.repo = t.repo AND p.ref = t.ref AND p.above = t.path
+        GROUP BY p.repo, p.ref, p.path
+    ),
+    placed AS
+    (
+        SELECT s.*, t.target.1 AS environment, t.target.2 AS workspace, t.target.3 AS application, t.target.4 AS workload, t.target.5 AS deployment_target
+        FROM subscriptions AS s
+        GLOBAL LEFT JOIN targets AS t ON s.repo = t.repo AND s.ref = t.ref AND s.path = t.path
+    ),
+    dated AS
+    (
+        SELECT p.*, c.chain AS chain, c.position AS position, c.author AS author, c.committed_at AS committed_at, c.subject AS subject
+        FROM placed AS p
+        GLOBAL LEFT JOIN (SELECT repo, ref, commit, chain, position, author, committed_at, subject FROM commits FINAL) AS c
+            ON p.repo = c.repo AND p.ref = c.ref AND p.commit = c.commit
+    )
+SELECT d.cluster AS cluster, d.destination AS destination, d.kind AS kind, d.namespace AS namespace, d.name AS name,
+       d.written_repo AS repo, d.written_ref AS ref, d.path AS path,
+       d.environment AS environment, d.workspace AS workspace, d.application AS application, d.workload AS workload,
+       d.deployment_target AS deployment_target,
+       if(a.workload_version = '', d.commit, a.workload_version) AS version, a.build AS build,
+       a.source_repo AS source_repo, a.source_commit AS source_commit, a.build_time AS build_time,
+       d.commit AS commit, d.attempted_commit AS attempted_commit, d.author AS author, d.committed_at AS committed_at, d.subject AS subject,
+       d.status AS status, d.reason AS reason, d.message AS message, d.observed_at AS observed_at, d.received_at AS received_at
+FROM dated AS d
+GLOBAL ASOF LEFT JOIN
+(
+    SELECT repo, ref, chain, environment, workspace, application, workload, deployment_target, position,
+           workload_version, build, source_repo, source_commit, build_time
+    FROM assignments FINAL
+) AS a
+ON d.repo = a.repo AND d.ref = a.ref AND d.chain = a.chain AND d.environment = a.environment AND d.workspace = a.workspace
+   AND d.application = a.application AND d.workload = a.workload AND d.deployment_target = a.deployment_target
+   AND d.position >= a.position;
+

@@ -1,0 +1,148 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/gob"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/landfall-hub/landfall/hub/gitops"
+	"github.com/landfall-hub/landfall/hub/names"
+	"github.com/landfall-hub/landfall/hub/record"
+	"github.com/landfall-hub/landfall/schema"
+)
+
+// A ref is restored from what ClickHouse has of it, and from a copy on disk of
+// what its files said at the commit that was written last. Without the copy, or
+// with one that does not fit, the tree is made anew by reading the history,
+// without writing it again.
+
+// restore fills a book that was just made.
+func (c *Catalog) restore(ctx context.Context, h *gitops.History, b *book, written []record.Chain) error {
+	for _, ch := range written {
+		id, ok := gitops.ParseID(ch.Head)
+		if position, known := h.Position(id); !ok || !known || position != ch.Position {
+			// What is no longer in the mirror says nothing about what is.
+			b.chains = nil
+			continue
+		}
+		b.chains = append(b.chains, chain{Chain: names.Chain{Number: ch.Number, Fork: ch.Fork}, Head: id, Position: ch.Position})
+		if len(b.chains) > mostChains {
+			b.chains = b.chains[1:]
+		}
+	}
+	if len(written) == 0 {
+		return nil
+	}
+	newest := written[len(written)-1]
+	if len(b.chains) == 0 || b.current().Number != newest.Number || newest.Basis != b.basis {
+		b.chains = []chain{{Chain: names.Chain{Number: newest.Number + 1, Fork: -1}, Position: -1}}
+		return nil
+	}
+	if err := c.recall(ctx, b); err != nil {
+		return err
+	}
+	copied, err := load(c.copyOf(b.key))
+	if err != nil || copied.Basis != b.basis || copied.Chain != b.current().Number || copied.Head != b.current().Head {
+		return nil //nolint:nilerr // it is only a copy
+	}
+	b.tree = newTree()
+	b.tree.Configs = copied.Configs
+	for path, f := range copied.Files {
+		b.tree.put(path, f, b.own, map[schema.Target]bool{})
+	}
+	b.look()
+	return nil
+}
+
+// recall reads a book's ledger. What was written beyond the chains' ends, before
+// a crash, is read from Git again.
+func (c *Catalog) recall(ctx context.Context, b *book) error {
+	known := map[uint32]*chain{}
+	for i := range b.chains {
+		known[b.chains[i].Number] = &b.chains[i]
+	}
+	return c.opts.Reader.Assignments(ctx, b.key, b.chains[0].Number, mostSteps, func(a record.Assignment) {
+		ch := known[a.Chain]
+		if ch == nil || a.Position <= ch.Fork || a.Position > ch.Position {
+			return
+		}
+		h := b.ledger[a.Target]
+		if h == nil {
+			h = &history{}
+			b.ledger[a.Target] = h
+		}
+		h.files = append(h.files, filed{a.Chain, a.Position, outcome{a.Version, a.Changed, a.File}})
+		n := 0
+		for b.chains[n].Number != a.Chain {
+			n++
+		}
+		if last := b.at(h.merged, n, a.Position); last == nil && a.Version == nil || last != nil && same(last.Version, a.Version) {
+			return
+		}
+		h.merged = append(h.merged, names.Assignment{Chain: a.Chain, Position: a.Position, Version: a.Version})
+	})
+}
+
+// kept is what a copy holds.
+type kept struct {
+	Basis   uint64
+	Chain   uint32
+	Head    gitops.ID
+	Files   map[string]*file
+	Configs map[string]gitops.ID
+}
+
+// copyOf names the file of a ref's copy. The number is that of its form.
+func (c *Catalog) copyOf(key record.RefKey) string {
+	sum := sha256.Sum256([]byte(key.Repo + "\x00" + key.Ref))
+	return filepath.Join(c.opts.Dir, "names-1-"+hex.EncodeToString(sum[:12]))
+}
+
+// save writes a ref's copy. The file begins with a hash of the rest.
+func (c *Catalog) save(b *book) error {
+	if b.tree.Files == nil {
+		return nil
+	}
+	k := kept{Basis: b.basis, Chain: b.current().Number, Head: b.current().Head, Files: b.tree.Files, Configs: b.tree.Configs}
+	var text bytes.Buffer
+	text.Write(make([]byte, sha256.Size))
+	if err := gob.NewEncoder(&text).Encode(k); err != nil {
+		return fmt.Errorf("writing down what the files of %s say: %w", b.key.Repo, err)
+	}
+	sum := sha256.Sum256(text.Bytes()[sha256.Size:])
+	copy(text.Bytes(), sum[:])
+	if err := os.MkdirAll(c.opts.Dir, 0o700); err != nil {
+		return fmt.Errorf("making the folder of names: %w", err)
+	}
+	name := c.copyOf(b.key)
+	if err := os.WriteFile(name+".new", text.Bytes(), 0o600); err != nil {
+		return fmt.Errorf("writing down what the files of %s say: %w", b.key.Repo, err)
+	}
+	if err := os.Rename(name+".new", name); err != nil {
+		return fmt.Errorf("writing down what the files of %s say: %w", b.key.Repo, err)
+	}
+	b.unsaved = false
+	return nil
+}
+
+// load reads a copy.
+func load(name string) (kept, error) {
+	k := kept{Files: map[string]*file{}, Configs: map[string]gitops.ID{}}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return k, fmt.Errorf("reading a copy: %w", err)
+	}
+	if len(text) < sha256.Size || sha256.Sum256(text[sha256.Size:]) != [sha256.Size]byte(text[:sha256.Size]) {
+		return k, errors.New("the copy is damaged")
+	}
+	if err := gob.NewDecoder(bytes.NewReader(text[sha256.Size:])).Decode(&k); err != nil {
+		return k, fmt.Errorf("reading a copy: %w", err)
+	}
+	return k, nil
+}
