@@ -96,6 +96,9 @@ func (p Program) check(args []string) int {
 			return p.fail(exitUsage, fmt.Errorf("clickhouse.reader_password_file: %w", err))
 		}
 	}
+	if err := config.Webhooks.check(); err != nil {
+		return p.fail(exitUsage, err)
+	}
 	for _, note := range notes(config) {
 		fmt.Fprintln(p.Stdout, "note: "+note)
 	}

@@ -31,6 +31,8 @@ type Config struct {
 
 	// Repositories are followed.
 	Repositories []RepositoryConfig `yaml:"repositories"`
+	// Webhooks tell of pushes to them.
+	Webhooks WebhooksConfig `yaml:"webhooks"`
 	// Links are the providers of Git servers whose host names do not tell.
 	Links map[string]gitlink.Provider `yaml:"links"`
 	// ControlPlanes are read and checked; this version does not follow them yet.

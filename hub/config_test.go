@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/landfall-hub/landfall/hub/gitops"
+	"github.com/landfall-hub/landfall/internal/gitlink"
 	"github.com/landfall-hub/landfall/internal/gitrepo"
 	"github.com/landfall-hub/landfall/schema"
 )
@@ -99,6 +100,8 @@ repositories:
     auth: {token_file: /run/secrets/git-token, username: landfall, ca_file: /run/secrets/ca.pem}
   - url: git@git.example:org/platform
     auth: {ssh_key_file: /run/secrets/key, known_hosts_file: /run/secrets/known_hosts}
+webhooks: {github: {secret_file: /run/secrets/github}, gitea: {secret_file: /run/secrets/gitea}}
+links: {git.example: gitea, code.example: gitlab}
 control_planes:
   - url: https://git.example/org/control-plane
     main: main
@@ -123,6 +126,12 @@ control_planes:
 	}
 	if diff := cmp.Diff(want, c.repositories()); diff != "" {
 		t.Errorf("followed are (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"github": "/run/secrets/github", "gitea": "/run/secrets/gitea"}, c.Webhooks.files()); diff != "" {
+		t.Errorf("webhooks (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]gitlink.Provider{"git.example": gitlink.Gitea, "code.example": gitlink.GitLab}, c.Links); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
 	}
 	if n := len(notes(c)); n != 1 {
 		t.Errorf("%d notes on what this version does not do", n)
@@ -158,6 +167,9 @@ func TestBadSettings(t *testing.T) {
 		"SSHWithoutKey":   {"SSH without a key.", "repositories: [{url: 'git@a.example:b'}]\n", nil, nil, []string{"FILE", "repositories[0].url", "private key"}},
 		"TokenTwice":      {"Credentials in two places, none of them shown.", "repositories: [{url: 'https://u:s3cr3t@a.example/b', auth: {token_file: x}}]\n", nil, nil, []string{"FILE", "repositories[0].url", "credentials"}},
 		"ControlPlane":    {"A control plane that is none.", "control_planes: [{url: ''}]\n", nil, nil, []string{"FILE", "control_planes[0].url"}},
+		"Link":            {"A provider that nobody knows.", "data_dir: x\nlinks:\n  git.example: bitbucket\n", nil, nil, []string{"FILE", "line 3", "links", "bitbucket", "gitlab"}},
+		"LinkHost":        {"A URL where a host belongs, without its password.", "links: {'https://u:s3cr3t@git.example': gitea}\n", nil, nil, []string{"FILE", "line 1", "no host name"}},
+		"Webhook":         {"A provider that sends none that we know.", "webhooks:\n  bitbucket: {secret_file: x}\n", nil, nil, []string{"FILE", "line 2", `"bitbucket"`}},
 		"URL":             {"A ClickHouse that is none, without its password.", "clickhouse: {url: 'postgres://u:s3cr3t@host/db'}\n", nil, nil, []string{"FILE", "clickhouse.url"}},
 		"URLSlash":        {"Nor a part of it.", "clickhouse: {url: 'http://u:12/s3cr3t@host/db'}\n", nil, nil, []string{"FILE", "clickhouse.url"}},
 		"Cluster":         {"A cluster without a server.", "clickhouse: {cluster: prod}\n", nil, nil, []string{"FILE", "clickhouse.cluster"}},
@@ -209,6 +221,7 @@ func TestLoopback(t *testing.T) {
 func TestCommands(t *testing.T) {
 	bad := settingsFile(t, "nonsense: 1\n")
 	good := settingsFile(t, "clickhouse: {url: 'clickhouse://u:s3cr3t@host:9000/db?password=s3cr3t'}\ncontrol_planes: [{url: 'https://git.example/a/b'}]\n")
+	hooked := settingsFile(t, "webhooks: {github: {secret_file: /nowhere/github}, gitea: {secret_file: "+settingsFile(t, "")+"}}\n")
 	cases := map[string]struct {
 		reason         string
 		args           []string
@@ -227,6 +240,9 @@ func TestCommands(t *testing.T) {
 		"GoodNote":     {"With what they ask for in vain.", []string{"config", "check", "--config", good}, 0, "note: control_planes", ""},
 		"GoodDefaults": {"The defaults are good.", []string{"config", "check"}, 0, "embedded ClickHouse in ./data", ""},
 		"Bad":          {"Bad settings are bad usage.", []string{"config", "check", "--config", bad}, 2, "", `landfall-hub: ` + bad + `: line 1: unknown key "nonsense"`},
+		"Secret":       {"Secrets that cannot be read, all of them.", []string{"config", "check", "--config", hooked}, 2, "", "webhooks.github.secret_file: reading the password: stat /nowhere/github"},
+		"SecretEmpty":  {"Or that are empty.", []string{"config", "check", "--config", hooked}, 2, "", "webhooks.gitea.secret_file: reading the password"},
+		"ServeSecret":  {"The service does not start without them.", []string{"serve", "--config", hooked, "--data-dir", t.TempDir()}, 1, "", "webhooks.github.secret_file"},
 		"ServeBad":     {"For the service too.", []string{"serve", "--config", bad}, 2, "", "nonsense"},
 		"ServeFlag":    {"And a bad flag is told once.", []string{"serve", "--bad"}, 2, "", "landfall-hub: flag provided but not defined: -bad\n"},
 	}

@@ -63,6 +63,9 @@ func New(opts Options) (*Hub, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
+	if err := opts.Config.Webhooks.check(); err != nil {
+		return nil, err
+	}
 	h := &Hub{opts: opts, registry: prometheus.NewRegistry()}
 	h.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if err := os.MkdirAll(opts.Config.DataDir, 0o700); err != nil {
@@ -283,7 +286,7 @@ func (h *Hub) build(ctx context.Context, s *store.Store) (*parts, error) {
 		return nil, err
 	}
 	p.api, err = api.New(api.Options{
-		Ingester: p.ingester, Gate: g, Fleet: fleet.NewView(p.fleet, s), Tokens: p.tokens, Health: h.health(s, p.mirrors),
+		Ingester: p.ingester, Gate: g, Fleet: fleet.NewView(p.fleet, s), Tokens: p.tokens, Health: h.health(s, p.mirrors), Webhooks: c.Webhooks.webhooks(p.mirrors.Fetch),
 		Logger: log, Registerer: h.registry, Gatherer: h.registry, Version: h.opts.Version, Now: h.opts.Now,
 	})
 	return p, err

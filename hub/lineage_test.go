@@ -29,6 +29,12 @@ type stage struct {
 // called sha256 has such ids, and one that is called nowhere is not there.
 func newStage(t *testing.T, names ...string) *stage {
 	t.Helper()
+	return newStageWith(t, func(*Config) {}, names...)
+}
+
+// newStageWith is newStage with other settings.
+func newStageWith(t *testing.T, change func(*Config), names ...string) *stage {
+	t.Helper()
 	binary, library := enginetest.Files(t)
 	server, err := gittest.New(t.TempDir(), t.Output())
 	if err != nil {
@@ -50,6 +56,7 @@ func newStage(t *testing.T, names ...string) *stage {
 			URL: filepath.Join(server.Root, name+".git"), Aliases: []string{"git@mirror.example:" + name + ".git"}, Interval: schema.Duration(time.Second),
 		})
 	}
+	change(&config)
 	s.hub, err = New(Options{Config: config, Version: "test", Log: slog.New(slog.NewTextHandler(t.Output(), nil)), EngineBinary: binary, EngineLibrary: library})
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,7 @@ func TestRolesAndRoutes(t *testing.T) {
 		"revoke token": {"tokens are an admin's", request{method: "DELETE", target: "/api/v1/tokens/ID"}, []string{admin}},
 		"about":        {"nothing secret", request{target: "/"}, []string{open}},
 		"healthz":      {"probes have no token", request{target: "/healthz"}, []string{open}},
+		"webhook":      {"a signature tells who calls", request{method: "POST", target: hooks + "github", body: `{"repository":{"html_url":"https://h/o/r"}}`}, []string{open}},
 		"readyz":       {"probes have no token", request{target: "/readyz"}, []string{open}},
 		"metrics":      {"scrapers have no token", request{target: "/metrics"}, []string{open}},
 		"openapi":      {"the contract is public", request{target: "/openapi.json"}, []string{open}},

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Options are what an API is made of. All but the limits and Now are required.
+// Options are what an API is made of. All but Webhooks, the limits and Now are required.
 type Options struct {
 	Ingester Ingester
 	Gate     Gate
@@ -26,6 +26,8 @@ type Options struct {
 	Tokens   Tokens
 	// Health answers /readyz. It is open to everyone, so details hold no secrets.
 	Health func(context.Context) []Check
+	// Webhooks are answered where they have secrets.
+	Webhooks Webhooks
 
 	Logger *slog.Logger
 	// Registerer takes the API's own metrics; Gatherer is what /metrics shows.
@@ -60,6 +62,7 @@ func (o *Options) validate() error {
 		{"Logger", o.Logger == nil},
 		{"Registerer", o.Registerer == nil},
 		{"Gatherer", o.Gatherer == nil},
+		{"Webhooks.Fetch", len(o.Webhooks.Secrets) > 0 && o.Webhooks.Fetch == nil},
 	} {
 		if part.absent {
 			errs = append(errs, errors.New("api: option "+part.name+" is missing"))
@@ -90,6 +93,7 @@ type API struct {
 	fleet    Fleet
 	tokens   Tokens
 	health   func(context.Context) []Check
+	webhooks Webhooks
 
 	logger  *slog.Logger
 	metrics *metrics
@@ -98,6 +102,7 @@ type API struct {
 	now     func() time.Time
 
 	bodies     *semaphore.Weighted
+	hookBodies *semaphore.Weighted
 	decodeWait time.Duration
 	waiting    *semaphore.Weighted
 	zstd       *zstd.Encoder
@@ -120,12 +125,14 @@ func New(o Options) (*API, error) {
 		fleet:      o.Fleet,
 		tokens:     o.Tokens,
 		health:     o.Health,
+		webhooks:   o.Webhooks,
 		logger:     o.Logger,
 		metrics:    newMetrics(o.Registerer),
 		exposed:    promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}),
 		version:    o.Version,
 		now:        o.Now,
 		bodies:     semaphore.NewWeighted(o.MaxDecoding),
+		hookBodies: semaphore.NewWeighted(maxHooks * MaxBody),
 		decodeWait: o.DecodeWait,
 		waiting:    semaphore.NewWeighted(o.MaxWaiting),
 		zstd:       encoder,

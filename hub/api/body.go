@@ -39,6 +39,13 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // decode reads the request's body into v. The body's share of memory is held
 // until release is called, which is never nil.
 func (a *API) decode(w http.ResponseWriter, r *http.Request, v any) (release func(), err error) {
+	return a.body(w, r, a.bodies, func(body []byte) error { return unmarshal(body, v) })
+}
+
+// body reads the request's JSON body and has it used, which must keep nothing of
+// it. Its share of the pool's memory is held until release is called, which is
+// never nil.
+func (a *API) body(w http.ResponseWriter, r *http.Request, pool *semaphore.Weighted, use func([]byte) error) (release func(), err error) {
 	nothing := func() {}
 	if err := checkMedia(r); err != nil {
 		return nothing, err
@@ -50,7 +57,7 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request, v any) (release fun
 	if r.ContentLength > MaxBody {
 		return nothing, tooLarge()
 	}
-	share := &reservation{pool: a.bodies, ctx: r.Context(), wait: a.decodeWait}
+	share := &reservation{pool: pool, ctx: r.Context(), wait: a.decodeWait}
 	if err := share.grow(expected(r.ContentLength, encoding)); err != nil {
 		return nothing, err
 	}
@@ -67,7 +74,7 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request, v any) (release fun
 	err = readBody(w, r, encoding, share, buf)
 	a.metrics.bodyBytes.WithLabelValues(routePattern(r)).Add(float64(buf.Len()))
 	if err == nil {
-		err = unmarshal(buf.Bytes(), v)
+		err = use(buf.Bytes())
 	}
 	if err != nil {
 		share.release()

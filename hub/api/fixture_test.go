@@ -242,7 +242,7 @@ func bareFixture(t testing.TB, change ...func(*Options)) *fixture {
 	f.health = []Check{{Name: "clickhouse", OK: true}}
 	o := Options{
 		Ingester: f.hub, Gate: f.hub, Fleet: f.hub, Tokens: f.tokens, Logger: logger, Registerer: f.reg, Gatherer: f.reg,
-		Health: func(context.Context) []Check { return f.health },
+		Health: func(context.Context) []Check { return f.health }, Webhooks: f.hub.webhooks(),
 	}
 	for _, c := range change {
 		c(&o)
@@ -306,6 +306,9 @@ func (q request) build(f *fixture) *http.Request {
 	}
 	if q.body != "" {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if name, ok := strings.CutPrefix(q.target, hooks); ok {
+		signHook(r.Header, name, q.body)
 	}
 	for k, v := range q.header {
 		r.Header.Del(k)

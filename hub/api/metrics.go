@@ -12,6 +12,7 @@ type metrics struct {
 	bodyBytes *prometheus.CounterVec
 	waiting   prometheus.Gauge
 	panics    prometheus.Counter
+	webhooks  *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -42,5 +43,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "landfall_api_panics_total",
 			Help: "Handlers that panicked; each is a fault of the hub's own.",
 		}),
+		webhooks: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "landfall_api_webhooks_total",
+			Help: "Webhooks by provider and outcome: fetched, not_followed, ignored (no push), refused (signature or body).",
+		}, []string{"provider", "outcome"}),
 	}
 }

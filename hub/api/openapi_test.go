@@ -214,7 +214,7 @@ func TestDocumentNamesEveryMember(t *testing.T) {
 		"Registration": schema.Registration{}, "Report": schema.Report{}, "Reconciler": schema.Reconciler{}, "Source": schema.Source{},
 		"Heartbeat": schema.Heartbeat{}, "HeartbeatAnswer": schema.HeartbeatAnswer{}, "Cluster": schema.Cluster{}, "ClusterState": schema.ClusterState{},
 		"Verdict": schema.Verdict{}, "Policy": schema.Policy{}, "Counts": schema.Counts{}, "NewToken": schema.Token{}, "TokenRequest": schema.TokenRequest{},
-		"Problem": schema.Problem{},
+		"Problem": schema.Problem{}, "WebhookAnswer": webhookAnswer{},
 	} {
 		var described []string
 		for p := range doc.Components.Schemas[name].Value.Properties {

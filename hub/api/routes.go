@@ -38,6 +38,8 @@ func (a *API) table() []route {
 		{method: http.MethodPost, pattern: v1 + "/tokens", serve: a.createToken},
 		{method: http.MethodGet, pattern: v1 + "/tokens", serve: a.listTokens},
 		{method: http.MethodDelete, pattern: v1 + "/tokens/{id}", serve: a.revokeToken},
+		// Who may call is told by the signature.
+		{method: http.MethodPost, pattern: v1 + "/webhooks/{provider}", open: true, serve: a.webhook},
 
 		{method: http.MethodGet, pattern: "/", open: true, serve: a.root},
 		{method: http.MethodGet, pattern: "/healthz", open: true, serve: a.healthz},

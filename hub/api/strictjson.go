@@ -16,10 +16,10 @@ import (
 )
 
 // unmarshal reads one JSON value strictly: unknown and repeated members, wrong
-// types, bytes that are not UTF-8 and anything after the value are errors. The
-// error is an *schema.Invalid that says where.
-func unmarshal(body []byte, v any) error {
-	err := json.Unmarshal(body, v, json.RejectUnknownMembers(true))
+// types, bytes that are not UTF-8 and anything after the value are errors,
+// unless options allow them. The error is an *schema.Invalid that says where.
+func unmarshal(body []byte, v any, options ...json.Options) error {
+	err := json.Unmarshal(body, v, append([]json.Options{json.RejectUnknownMembers(true)}, options...)...)
 	if err == nil {
 		return nil
 	}

@@ -20,8 +20,10 @@ const (
 	// slow is after how long a fetch gives up its slot: a server that stalls keeps
 	// its own repository waiting, and no other for longer than this.
 	slow = 10 * time.Second
-	// gap is the least time between two fetches that are asked for.
-	gap = 5 * time.Second
+	// gap is the least time between two fetches that are asked for, pushGap the
+	// same where a server told that something was pushed.
+	gap     = 5 * time.Second
+	pushGap = time.Second
 	// failedGap is the same where the last one failed, mostBackoff the most that
 	// the interval grows to then.
 	failedGap   = 30 * time.Second
@@ -84,28 +86,34 @@ func (f *follower) rest(ctx context.Context, failures int) {
 	}
 	// Not all at the same moment, for the servers' sake.
 	wait += time.Duration((rand.Float64() - 0.5) * 0.2 * float64(wait)) //nolint:gosec // no secret hangs on it
-	least := gap
+	soon, later := pushGap, gap
 	if failures > 0 {
-		least = failedGap
+		soon, later = failedGap, failedGap
 	}
-	if wait <= least {
-		pause(ctx, wait, nil)
-		return
-	}
-	if pause(ctx, least, nil) {
-		pause(ctx, wait-least, f.mirror.asked)
+	m, gone := f.mirror, time.Duration(0)
+	for _, stage := range []struct {
+		until         time.Duration
+		pushed, asked <-chan struct{}
+	}{{soon, nil, nil}, {later, m.pushed, nil}, {wait, m.pushed, m.asked}} {
+		until := max(min(stage.until, wait), gone)
+		if !pause(ctx, until-gone, stage.pushed, stage.asked) {
+			return
+		}
+		gone = until
 	}
 }
 
-// pause waits for a time or for a token. It returns false when ctx ends.
-func pause(ctx context.Context, wait time.Duration, token <-chan struct{}) bool {
+// pause waits for a time, and returns false when ctx ended before, or somebody
+// asked for a fetch.
+func pause(ctx context.Context, wait time.Duration, pushed, asked <-chan struct{}) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return false
+	case <-pushed:
+	case <-asked:
 	case <-timer.C:
-	case <-token:
+		return true
 	}
-	return true
+	return false
 }

@@ -29,8 +29,9 @@ type mirror struct {
 	metrics *metrics
 
 	current atomic.Pointer[snapshot]
-	// asked has room for one: somebody wants a fetch now.
-	asked chan struct{}
+	// asked and pushed have room for one: somebody wants a fetch now, because of a
+	// commit that is not known or because something was pushed.
+	asked, pushed chan struct{}
 
 	mu sync.Mutex
 	// wanted are commits that a fetch was asked for, and when.
@@ -45,7 +46,7 @@ type mirror struct {
 func newMirror(repo string, refs []string, source *gitrepo.Repo, log *slog.Logger, m *metrics) *mirror {
 	n := &mirror{
 		repo: repo, refs: refs, source: source, trees: newTrees(), log: log.With("repository", repo), metrics: m,
-		asked: make(chan struct{}, 1), wanted: map[gitrepo.ID]time.Time{},
+		asked: make(chan struct{}, 1), pushed: make(chan struct{}, 1), wanted: map[gitrepo.ID]time.Time{},
 	}
 	s := &snapshot{graph: (&graph{}).with(nil), reader: source.Reader()}
 	if kept, err := load(source.Dir()); err == nil && present(s.reader, kept.heads) {
@@ -200,8 +201,13 @@ func (m *mirror) want(id gitrepo.ID) {
 		clear(m.wanted)
 	}
 	m.wanted[id] = now
+	raise(m.asked)
+}
+
+// raise puts a token where there is room for one.
+func raise(room chan<- struct{}) {
 	select {
-	case m.asked <- struct{}{}:
+	case room <- struct{}{}:
 	default:
 	}
 }

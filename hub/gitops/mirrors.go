@@ -218,6 +218,18 @@ func (all *Mirrors) Graph(repo string) compliance.Graph {
 	return view{snapshot: n.mirror.current.Load(), trees: n.mirror.trees, want: n.mirror.want}
 }
 
+// Fetch has a repository, in canonical form or by an alias, fetched because
+// something was pushed to it: within a second after the fetch before, where that
+// succeeded. It waits for nothing, and returns false where nobody follows the
+// repository.
+func (all *Mirrors) Fetch(repo string) bool {
+	n, ok := all.byName[repo]
+	if ok {
+		raise(n.mirror.pushed)
+	}
+	return ok
+}
+
 // Names returns the names of the repository that one of them names, its own
 // first; the name itself where nobody named the repository.
 func (all *Mirrors) Names(repo string) []string {

@@ -360,6 +360,65 @@ func TestRhythm(t *testing.T) {
 	})
 }
 
+// A push is fetched at once, in a second after the fetch before, also one that
+// comes while a fetch is under way; many at a time are one, and after a failure
+// they wait as questions do.
+func TestPushes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, release := make(chan time.Time, 100), make(chan error)
+		m := following(t, make(chan struct{}, 1), time.Hour, func(ctx context.Context) error {
+			began <- time.Now()
+			select {
+			case err := <-release:
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		all := &Mirrors{byName: map[string]*named{"git.example/a": {mirror: m}, "mirror.example/a": {mirror: m}}}
+		push := func(repo string) {
+			t.Helper()
+			if !all.Fetch(repo) {
+				t.Errorf("%s is not followed", repo)
+			}
+		}
+		next := func(what string, after, most time.Duration) {
+			t.Helper()
+			since := time.Now()
+			if got := (<-began).Sub(since); got < after || got > most {
+				t.Errorf("%s was fetched after %s, want %s to %s", what, got, after, most)
+			}
+		}
+		next("the first", 0, 0)
+		push("git.example/a") // the server may have listed its branches already
+		release <- nil
+		next("a push during a fetch", pushGap, pushGap)
+		release <- nil
+		time.Sleep(time.Minute)
+		for range 10 {
+			push("mirror.example/a")
+		}
+		next("a push after a while", 0, 0)
+		release <- nil
+		synctest.Wait()
+		if n := len(began); n != 0 {
+			t.Errorf("%d more fetches of one push", n)
+		}
+		push("git.example/a")
+		next("one straight after", pushGap, pushGap)
+		m.want(numbered(1))
+		release <- nil
+		next("a question", gap, gap)
+		push("git.example/a")
+		release <- context.DeadlineExceeded
+		next("a push to a server that fails", failedGap, failedGap)
+		release <- nil
+		if all.Fetch("git.example/b") {
+			t.Error("a repository that nobody named is followed")
+		}
+	})
+}
+
 // Servers that stall keep their slots for a while only.
 func TestStalledServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
