@@ -162,7 +162,6 @@ func text(t *testing.T, a *Planned, file string) string {
 
 func lines(all ...string) string { return strings.Join(all, "\n") + "\n" }
 
-
 func sorted(all []string) []string {
 	slices.Sort(all)
 	return all
