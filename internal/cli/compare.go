@@ -75,43 +75,42 @@ func discrepancies(ctx context.Context, f *rowFlags) listing[schema.Discrepancy]
 	}
 }
 
-// combination is a version with its configuration.
-type combination struct{ version, config string }
-
 // sideBySide writes what one environment has of a deployment target, such as
 // "1.1.0 ×40, 1.0.0 ×8 → 1.2.0".
 func sideBySide(e schema.EnvironmentVersion) string {
-	scheduled := combination{e.ScheduledVersion, e.ScheduledConfigVersion}
-	var deployed []combination
-	clusters := map[combination]uint64{}
 	configs := map[string][]string{}
-	note := func(c combination) {
-		if c.config != "" && !slices.Contains(configs[c.version], c.config) {
-			configs[c.version] = append(configs[c.version], c.config)
+	note := func(version, config string) {
+		if config != "" && !slices.Contains(configs[version], config) {
+			configs[version] = append(configs[version], config)
 		}
 	}
-	note(scheduled)
+	note(e.ScheduledVersion, e.ScheduledConfigVersion)
 	for _, d := range e.Deployed {
-		c := combination{d.Version, d.ConfigVersion}
-		if clusters[c] == 0 {
-			deployed = append(deployed, c)
+		note(d.Version, d.ConfigVersion)
+	}
+	write := func(version, config string) string {
+		if len(configs[version]) > 1 && config != "" {
+			return shortVersion(version) + " (" + short(config) + ")"
 		}
-		clusters[c] += d.Clusters
-		note(c)
+		return shortVersion(version)
 	}
-	write := func(c combination) string {
-		if len(configs[c.version]) > 1 && c.config != "" {
-			return shortVersion(c.version) + " (" + short(c.config) + ")"
+	var deployed []string
+	clusters := map[string]uint64{}
+	for _, d := range e.Deployed {
+		text := write(d.Version, d.ConfigVersion)
+		if !slices.Contains(deployed, text) {
+			deployed = append(deployed, text)
 		}
-		return shortVersion(c.version)
+		clusters[text] += d.Clusters
 	}
-	words := make([]string, len(deployed))
-	for i, c := range deployed {
-		words[i] = write(c) + " ×" + strconv.FormatUint(clusters[c], 10)
+	scheduled := write(e.ScheduledVersion, e.ScheduledConfigVersion)
+	expected := scheduled == "" || len(deployed) == 1 && deployed[0] == scheduled
+	for i, text := range deployed {
+		deployed[i] = text + " ×" + strconv.FormatUint(clusters[text], 10)
 	}
-	text := strings.Join(words, ", ")
-	if scheduled.version == "" || len(deployed) == 1 && write(deployed[0]) == write(scheduled) {
-		return text
+	cell := strings.Join(deployed, ", ")
+	if expected {
+		return cell
 	}
-	return strings.TrimSpace(text + " → " + write(scheduled))
+	return strings.TrimSpace(cell + " → " + scheduled)
 }

@@ -76,6 +76,7 @@ func newFakeRows(row schema.ClusterState) fakeRows {
 				environment("prod", "1.1.0", otherConfig, deployed("1.1.0", oneConfig, schema.StatusSuccess, 5), deployed("1.1.0", otherConfig, schema.StatusSuccess, 1))),
 			compared("load-test", true, environment("dev", otherCommit, ""), environment("qa", "", "", deployed("1.0.0", "", schema.StatusSuccess, 3))),
 			compared("uat-test", false, environment("dev", "1.2.0", oneConfig, deployed("1.2.0", oneConfig, schema.StatusSuccess, 1))),
+			compared("half-known", false, environment("dev", "1.2.0", "", deployed("1.2.0", oneConfig, schema.StatusSuccess, 1), deployed("1.2.0", "", schema.StatusSuccess, 2))),
 		},
 		drift: []schema.Drift{
 			{ClusterState: row, DesiredVersion: "1.2.0", DesiredCommit: otherCommit, BehindCommits: 3, BehindSeconds: 2*3600 + 5*60},
