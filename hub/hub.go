@@ -25,7 +25,10 @@ import (
 	"github.com/landfall-hub/landfall/hub/gitops"
 	"github.com/landfall-hub/landfall/hub/ingest"
 	"github.com/landfall-hub/landfall/hub/landing"
+	"github.com/landfall-hub/landfall/hub/names"
+	"github.com/landfall-hub/landfall/hub/overview"
 	"github.com/landfall-hub/landfall/hub/store"
+	"github.com/landfall-hub/landfall/internal/gitlink"
 	"github.com/landfall-hub/landfall/internal/lifecycle"
 )
 
@@ -285,8 +288,18 @@ func (h *Hub) build(ctx context.Context, s *store.Store) (*parts, error) {
 	if err := h.authenticate(ctx, p); err != nil {
 		return nil, err
 	}
+	links, err := gitlink.New(c.Links)
+	if err != nil {
+		return nil, err
+	}
+	view, err := overview.New(overview.Options{
+		Current: s, Past: s, Fleet: p.fleet, Names: nothingNamed{}, Links: links, Graph: p.mirrors.Graph, Now: h.opts.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
 	p.api, err = api.New(api.Options{
-		Ingester: p.ingester, Gate: g, Fleet: fleet.NewView(p.fleet, s), Tokens: p.tokens, Health: h.health(s, p.mirrors), Webhooks: c.Webhooks.webhooks(p.mirrors.Fetch),
+		Ingester: p.ingester, Gate: g, Fleet: fleet.NewView(p.fleet, s), Overview: view, Figures: view, Tokens: p.tokens, Health: h.health(s, p.mirrors), Webhooks: c.Webhooks.webhooks(p.mirrors.Fetch),
 		Logger: log, Registerer: h.registry, Gatherer: h.registry, Version: h.opts.Version, Now: h.opts.Now,
 	})
 	return p, err
@@ -336,3 +349,9 @@ func (h *Hub) health(s *store.Store, mirrors *gitops.Mirrors) func(context.Conte
 		return checks
 	}
 }
+
+// nothingNamed stands for the catalog until hub/catalog is wired.
+type nothingNamed struct{}
+
+// Index knows nothing.
+func (nothingNamed) Index() *names.Index { return names.Empty() }

@@ -23,6 +23,8 @@ type Options struct {
 	Ingester Ingester
 	Gate     Gate
 	Fleet    Fleet
+	Overview Overview
+	Figures  Figures
 	Tokens   Tokens
 	// Health answers /readyz. It is open to everyone, so details hold no secrets.
 	Health func(context.Context) []Check
@@ -57,6 +59,8 @@ func (o *Options) validate() error {
 		{"Ingester", o.Ingester == nil},
 		{"Gate", o.Gate == nil},
 		{"Fleet", o.Fleet == nil},
+		{"Overview", o.Overview == nil},
+		{"Figures", o.Figures == nil},
 		{"Tokens", o.Tokens == nil},
 		{"Health", o.Health == nil},
 		{"Logger", o.Logger == nil},
@@ -91,6 +95,8 @@ type API struct {
 	ingester Ingester
 	gate     Gate
 	fleet    Fleet
+	overview Overview
+	figures  Figures
 	tokens   Tokens
 	health   func(context.Context) []Check
 	webhooks Webhooks
@@ -123,6 +129,8 @@ func New(o Options) (*API, error) {
 		ingester:   o.Ingester,
 		gate:       o.Gate,
 		fleet:      o.Fleet,
+		overview:   o.Overview,
+		figures:    o.Figures,
 		tokens:     o.Tokens,
 		health:     o.Health,
 		webhooks:   o.Webhooks,

@@ -98,32 +98,6 @@ func (a *API) decommission(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// clusterStates serves GET /state/clusters.
-func (a *API) clusterStates(w http.ResponseWriter, r *http.Request) error {
-	p, err := parseParameters(r, "environment", "workspace", "application", "workload", "deployment_target",
-		"cluster_type", "cluster", "status", "limit", "cursor")
-	if err != nil {
-		return err
-	}
-	f := schema.StateFilter{
-		Environment: p["environment"], Workspace: p["workspace"], Application: p["application"], Workload: p["workload"],
-		DeploymentTarget: p["deployment_target"], ClusterType: p["cluster_type"], Cluster: p["cluster"],
-		Status: schema.Status(p["status"]),
-	}
-	if f.Status != "" && !f.Status.Valid() {
-		return blame(schema.CodeInvalidParameter, "status", "status is one of %v, not %q", schema.Statuses(), string(f.Status))
-	}
-	page, err := p.page("state/clusters", f)
-	if err != nil {
-		return err
-	}
-	rows, next, err := a.fleet.ClusterStates(r.Context(), f, page)
-	if err != nil {
-		return err
-	}
-	return answerList(a, w, r, "state/clusters", f, rows, next)
-}
-
 // answerList writes a page of a list.
 func answerList[T any](a *API, w http.ResponseWriter, r *http.Request, name string, filter any, rows []T, next []string) error {
 	cursor, err := formatCursor(name, filter, next)

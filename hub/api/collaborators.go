@@ -37,7 +37,20 @@ type Fleet interface {
 	Clusters(ctx context.Context, f schema.ClusterFilter, p schema.Page) (rows []schema.Cluster, next []string, err error)
 	// Cluster is a not_found Refusal where there is none of that name.
 	Cluster(ctx context.Context, name string) (schema.Cluster, error)
+}
+
+// Overview reads what runs where and what ran, with names; pages as in Fleet.
+type Overview interface {
+	EnvironmentStates(ctx context.Context, f schema.StateFilter, p schema.Page) (rows []schema.EnvironmentState, next []string, err error)
 	ClusterStates(ctx context.Context, f schema.StateFilter, p schema.Page) (rows []schema.ClusterState, next []string, err error)
+	History(ctx context.Context, f schema.HistoryFilter, p schema.Page) (rows []schema.HistoryEntry, next []string, err error)
+}
+
+// Figures compare what runs with what should; pages as in Fleet.
+type Figures interface {
+	Discrepancies(ctx context.Context, f schema.DiscrepancyFilter, p schema.Page) (rows []schema.Discrepancy, next []string, err error)
+	Drift(ctx context.Context, f schema.DriftFilter, p schema.Page) (rows []schema.Drift, next []string, err error)
+	DORA(ctx context.Context, f schema.DORAFilter, p schema.Page) (rows []schema.DORA, next []string, err error)
 }
 
 // Tokens knows who may call.

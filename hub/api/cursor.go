@@ -48,7 +48,7 @@ func parseCursor(text, name string, filter any) ([]string, error) {
 	return c.Key, nil
 }
 
-// filterHash is a short fingerprint of a filter: a flat struct of texts.
+// filterHash is a short fingerprint of a filter: a struct of texts, times and flags.
 func filterHash(filter any) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", filter))
 	return hex.EncodeToString(sum[:8])

@@ -43,6 +43,7 @@ type fakeHub struct {
 	question schema.Question
 	clusters schema.ClusterFilter
 	states   schema.StateFilter
+	filter   any // of the other lists
 	page     schema.Page
 	next     []string
 	cluster  schema.Cluster
@@ -167,6 +168,34 @@ func (f *fakeHub) ClusterStates(_ context.Context, filter schema.StateFilter, p 
 	return []schema.ClusterState{row}, f.next, f.called("ClusterStates")
 }
 
+func (f *fakeHub) EnvironmentStates(_ context.Context, filter schema.StateFilter, p schema.Page) ([]schema.EnvironmentState, []string, error) {
+	f.states, f.page = filter, p
+	return []schema.EnvironmentState{{Deployed: []schema.Deployed{{Version: "1.1.0", Commit: commit, Status: schema.StatusSuccess, Clusters: 48}}}}, f.next, f.called("EnvironmentStates")
+}
+
+func (f *fakeHub) History(_ context.Context, filter schema.HistoryFilter, p schema.Page) ([]schema.HistoryEntry, []string, error) {
+	f.filter, f.page = filter, p
+	row := schema.HistoryEntry{ClusterState: schema.ClusterState{Status: schema.StatusSuccess}, Change: schema.ChangeReported, ObservedAt: at, ReceivedAt: at}
+	return []schema.HistoryEntry{row}, f.next, f.called("History")
+}
+
+func (f *fakeHub) Discrepancies(_ context.Context, filter schema.DiscrepancyFilter, p schema.Page) ([]schema.Discrepancy, []string, error) {
+	f.filter, f.page = filter, p
+	row := schema.Discrepancy{Discrepant: true, Environments: []schema.EnvironmentVersion{{Environment: "dev", Deployed: []schema.Deployed{}}}}
+	return []schema.Discrepancy{row}, f.next, f.called("Discrepancies")
+}
+
+func (f *fakeHub) Drift(_ context.Context, filter schema.DriftFilter, p schema.Page) ([]schema.Drift, []string, error) {
+	f.filter, f.page = filter, p
+	return []schema.Drift{{ClusterState: schema.ClusterState{Status: schema.StatusFailure}, BehindCommits: -1}}, f.next, f.called("Drift")
+}
+
+func (f *fakeHub) DORA(_ context.Context, filter schema.DORAFilter, p schema.Page) ([]schema.DORA, []string, error) {
+	f.filter, f.page = filter, p
+	rate := 0.25
+	return []schema.DORA{{From: at, To: at, ChangeFailureRate: &rate}}, f.next, f.called("DORA")
+}
+
 // memoryStore keeps tokens in memory.
 type memoryStore struct {
 	mu      sync.Mutex
@@ -241,7 +270,7 @@ func bareFixture(t testing.TB, change ...func(*Options)) *fixture {
 	}
 	f.health = []Check{{Name: "clickhouse", OK: true}}
 	o := Options{
-		Ingester: f.hub, Gate: f.hub, Fleet: f.hub, Tokens: f.tokens, Logger: logger, Registerer: f.reg, Gatherer: f.reg,
+		Ingester: f.hub, Gate: f.hub, Fleet: f.hub, Overview: f.hub, Figures: f.hub, Tokens: f.tokens, Logger: logger, Registerer: f.reg, Gatherer: f.reg,
 		Health: func(context.Context) []Check { return f.health }, Webhooks: f.hub.webhooks(),
 	}
 	for _, c := range change {

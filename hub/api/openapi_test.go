@@ -214,7 +214,8 @@ func TestDocumentNamesEveryMember(t *testing.T) {
 		"Registration": schema.Registration{}, "Report": schema.Report{}, "Reconciler": schema.Reconciler{}, "Source": schema.Source{},
 		"Heartbeat": schema.Heartbeat{}, "HeartbeatAnswer": schema.HeartbeatAnswer{}, "Cluster": schema.Cluster{}, "ClusterState": schema.ClusterState{},
 		"Verdict": schema.Verdict{}, "Policy": schema.Policy{}, "Counts": schema.Counts{}, "NewToken": schema.Token{}, "TokenRequest": schema.TokenRequest{},
-		"Problem": schema.Problem{}, "WebhookAnswer": webhookAnswer{},
+		"Problem": schema.Problem{}, "EnvironmentState": schema.EnvironmentState{}, "Deployed": schema.Deployed{}, "HistoryEntry": schema.HistoryEntry{},
+		"EnvironmentVersion": schema.EnvironmentVersion{}, "Discrepancy": schema.Discrepancy{}, "Drift": schema.Drift{}, "DORA": schema.DORA{}, "WebhookAnswer": webhookAnswer{},
 	} {
 		var described []string
 		for p := range doc.Components.Schemas[name].Value.Properties {
@@ -239,8 +240,9 @@ func TestServedDocumentIsTheEmbeddedOne(t *testing.T) {
 func members(v any) []string {
 	var out []string
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		out = append(out, name)
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" { // what is embedded has none
+			out = append(out, name)
+		}
 	}
 	sort.Strings(out)
 	return out

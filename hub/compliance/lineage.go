@@ -85,12 +85,17 @@ func (l *lineage) sameFolder(commit, folder string) bool {
 	at := place{commit, folder}
 	same, ok := l.untouched[at]
 	if !ok {
-		var known bool
-		same, known = l.graph.SameTrees(commit, l.commit, append(ignoreFiles(folder), folder))
-		same = same && known && l.graph.SelfContained(l.commit, folder)
+		same = SameFolder(l.graph, commit, l.commit, folder)
 		l.untouched[at] = same
 	}
 	return same
+}
+
+// SameFolder reports whether a folder is known to be the same at two commits,
+// and to be all that its reader depends on.
+func SameFolder(g Graph, a, b, folder string) bool {
+	same, known := g.SameTrees(a, b, append(ignoreFiles(folder), folder))
+	return same && known && g.SelfContained(b, folder)
 }
 
 // ignoreFiles returns the files above a folder by which a reader may leave out

@@ -2,14 +2,10 @@ package fleet
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/landfall-hub/landfall/hub/fold"
-	"github.com/landfall-hub/landfall/hub/record"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -17,7 +13,6 @@ import (
 type Reader interface {
 	Counts(ctx context.Context, clusters []string) (map[string]map[schema.Status]uint64, error)
 	Positions(ctx context.Context, clusters []string) (map[string]fold.Position, error)
-	States(ctx context.Context, q record.StateQuery) ([]record.StateRow, error)
 }
 
 // View answers people's questions about clusters, a page at a time.
@@ -143,78 +138,6 @@ func fillEmpty(c schema.Cluster) schema.Cluster {
 	return c
 }
 
-// ClusterStates lists reconcilers as they are now. A reconciler whose cluster is
-// silent is unknown: what it last said may not hold any more.
-func (v *View) ClusterStates(ctx context.Context, f schema.StateFilter, p schema.Page) (rows []schema.ClusterState, next []string, err error) {
-	if f.Workspace != "" || f.Application != "" || f.Workload != "" || f.DeploymentTarget != "" {
-		return []schema.ClusterState{}, nil, nil // no row has these names yet
-	}
-	if n := len(p.After); n != 0 && n != 4 {
-		return nil, nil, badCursor()
-	}
-	members := map[string]Member{}
-	q := record.StateQuery{Status: f.Status, After: p.After, Limit: p.Limit + 1}
-	for _, m := range v.fleet.All() {
-		members[m.Name] = m
-		if m.Silent {
-			q.Silent = append(q.Silent, m.Name)
-		}
-	}
-	if f != (schema.StateFilter{Status: f.Status}) {
-		q.Clusters, q.Destinations = places(members, f)
-	}
-	slices.Sort(q.Silent)
-	found, err := v.reader.States(ctx, q)
-	if err != nil {
-		return nil, nil, unavailable(err)
-	}
-	if len(found) > p.Limit {
-		found = found[:p.Limit]
-		last := found[p.Limit-1]
-		next = []string{last.Cluster, last.Ref.Kind, last.Ref.Namespace, last.Ref.Name}
-	}
-	now := v.fleet.opts.Now()
-	rows = make([]schema.ClusterState, len(found))
-	for i := range found {
-		rows[i] = stateRow(&found[i], members, now)
-	}
-	return rows, next, nil
-}
-
-// places returns the clusters whose rows are asked for, as places that are
-// deployed to, and those that may report for them. Where each reports for itself
-// alone, the destinations are nil.
-func places(members map[string]Member, f schema.StateFilter) (reporters, destinations []string) {
-	asked := map[string]bool{}
-	for name, m := range members {
-		if !m.Decommissioned && within(name, m, f) {
-			asked[name] = true
-		}
-	}
-	if _, registered := members[f.Cluster]; !registered && f.Cluster != "" && within(f.Cluster, Member{}, f) {
-		asked[f.Cluster] = true // nobody's agent; others may deploy there
-	}
-	reporters = []string{} // none, unlike nil, matches none
-	for name, m := range members {
-		if asked[name] || slices.ContainsFunc(m.ReportsFor, func(to string) bool { return asked[to] }) {
-			reporters = append(reporters, name)
-			if len(m.ReportsFor) > 0 {
-				destinations = slices.Sorted(maps.Keys(asked))
-			}
-		}
-	}
-	slices.Sort(reporters)
-	return reporters, destinations
-}
-
-// within says whether a place is asked for. The environment and type of its
-// reconcilers are known where it has one membership.
-func within(name string, m Member, f schema.StateFilter) bool {
-	environment, clusterType := Place(m.Memberships)
-	return (f.Cluster == "" || f.Cluster == name) && (f.Environment == "" || f.Environment == environment) &&
-		(f.ClusterType == "" || f.ClusterType == clusterType)
-}
-
 // Place returns the environment and cluster type of the reconcilers on a
 // cluster: empty where there are several memberships and nothing tells which.
 func Place(memberships []schema.Membership) (environment, clusterType string) {
@@ -222,22 +145,4 @@ func Place(memberships []schema.Membership) (environment, clusterType string) {
 		return "", ""
 	}
 	return memberships[0].Environment, memberships[0].Type
-}
-
-func stateRow(r *record.StateRow, members map[string]Member, now time.Time) schema.ClusterState {
-	reporter := members[r.Cluster]
-	at := reporter
-	if r.Destination != r.Cluster {
-		at = members[r.Destination]
-	}
-	row := schema.ClusterState{
-		Cluster: r.Destination, Reconciler: r.Ref.String(), Repo: r.Repo, Ref: r.GitRef, Path: r.Path,
-		Commit: r.Commit, AttemptedCommit: r.Attempted, Status: r.Status, Reason: r.Reason, Message: r.Message,
-		Drifted: r.Drifted, Since: r.Since, LastSeen: reporter.LastSeen,
-	}
-	row.Environment, row.ClusterType = Place(at.Memberships)
-	if reporter.Silent {
-		row.Status, row.Reason = schema.StatusUnknown, fmt.Sprintf("no heartbeat for %s", now.Sub(reporter.LastSeen).Round(time.Second))
-	}
-	return row
 }

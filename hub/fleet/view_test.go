@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -18,7 +17,6 @@ import (
 type shelf struct {
 	positions map[string]fold.Position
 	rows      []record.StateRow
-	asked     record.StateQuery
 	err       error
 }
 
@@ -37,17 +35,6 @@ func (s *shelf) Counts(_ context.Context, clusters []string) (map[string]map[sch
 
 func (s *shelf) Positions(context.Context, []string) (map[string]fold.Position, error) {
 	return s.positions, s.err
-}
-
-func (s *shelf) States(_ context.Context, q record.StateQuery) ([]record.StateRow, error) {
-	s.asked = q
-	var rows []record.StateRow
-	for _, r := range s.rows {
-		if (q.Clusters == nil || slices.Contains(q.Clusters, r.Cluster)) && (q.Destinations == nil || slices.Contains(q.Destinations, r.Destination)) && len(rows) < q.Limit {
-			rows = append(rows, r)
-		}
-	}
-	return rows, s.err
 }
 
 func in(memberships ...string) func(*schema.Registration) {
@@ -195,85 +182,6 @@ func TestClusterRow(t *testing.T) {
 		t.Errorf("while the store is down: %v", err)
 	}
 	if _, _, err := v.Clusters(t.Context(), schema.ClusterFilter{}, schema.Page{Limit: 1}); code(t, err) != schema.CodeUnavailable {
-		t.Errorf("while the store is down: %v", err)
-	}
-}
-
-// A filter matches what a row shows: the place that is deployed to.
-func TestClusterStatesFilters(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		f      schema.StateFilter
-		want   []string
-	}{
-		"All":              {"Nothing is left out.", schema.StateFilter{}, []string{"c1-c1", "c2-c2", "c3-c3", "c4-c4", "hub-hub", "hub-spoke", "hub-c3"}},
-		"Cluster":          {"A cluster's own.", schema.StateFilter{Cluster: "c1"}, []string{"c1-c1"}},
-		"Destination":      {"What others deploy to it counts.", schema.StateFilter{Cluster: "c3"}, []string{"c3-c3", "hub-c3"}},
-		"Reporter":         {"What it deploys elsewhere does not.", schema.StateFilter{Cluster: "hub"}, []string{"hub-hub"}},
-		"NotRegistered":    {"A place without an agent is one.", schema.StateFilter{Cluster: "spoke"}, []string{"hub-spoke"}},
-		"Nowhere":          {"Nobody's place is empty.", schema.StateFilter{Cluster: "nowhere"}, nil},
-		"Environment":      {"The environment is the destination's.", schema.StateFilter{Environment: "stage"}, []string{"c3-c3", "hub-c3"}},
-		"Type":             {"So is the type. Where there are two memberships nobody knows.", schema.StateFilter{ClusterType: "drone"}, []string{"c1-c1", "c3-c3", "hub-c3"}},
-		"Both":             {"Filters join.", schema.StateFilter{Environment: "dev", ClusterType: "drone"}, []string{"c1-c1"}},
-		"SpokeEnvironment": {"A place without an agent has no environment.", schema.StateFilter{Cluster: "spoke", Environment: "dev"}, nil},
-		"Gone":             {"One that is gone has none.", schema.StateFilter{Cluster: "gone"}, nil},
-		"Workload":         {"No row has these names yet.", schema.StateFilter{Workload: "x"}, nil},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			v, _, _ := sight(t)
-			rows, next, err := v.ClusterStates(t.Context(), tc.f, schema.Page{Limit: 100})
-			if err != nil || rows == nil || next != nil {
-				t.Fatalf("rows %v, next %v, %v", rows, next, err)
-			}
-			var got []string
-			for _, r := range rows {
-				got = append(got, r.Reconciler[len("K/n/"):])
-			}
-			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Errorf("%s\n%s", tc.reason, d)
-			}
-		})
-	}
-}
-
-func TestClusterStateRows(t *testing.T) {
-	v, s, _ := sight(t)
-	rows, _, err := v.ClusterStates(t.Context(), schema.StateFilter{Status: schema.StatusFailure}, schema.Page{Limit: 100, After: []string{"a", "b", "c", "d"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(record.StateQuery{Status: schema.StatusFailure, Silent: []string{"c2"}, After: []string{"a", "b", "c", "d"}, Limit: 101}, s.asked); d != "" {
-		t.Errorf("the store was asked (-want +got):\n%s", d)
-	}
-	shown := map[string]string{}
-	for _, r := range rows {
-		shown[r.Reconciler[len("K/n/"):]] = fmt.Sprint(r.Cluster, " ", r.Environment, "/", r.ClusterType, " ", r.Status, " ", r.Reason)
-	}
-	want := map[string]string{
-		"c1-c1": "c1 dev/drone success ", "c2-c2": "c2 dev/edge unknown no heartbeat for 10s", "c3-c3": "c3 stage/drone success ", "c4-c4": "c4 / success ",
-		"hub-hub": "hub ops/control success ", "hub-spoke": "spoke / success ", "hub-c3": "c3 stage/drone success ",
-	}
-	if d := cmp.Diff(want, shown); d != "" {
-		t.Errorf("rows (-want +got):\n%s", d)
-	}
-	rows, next, err := v.ClusterStates(t.Context(), schema.StateFilter{}, schema.Page{Limit: 6})
-	if err != nil || len(rows) != 6 {
-		t.Fatalf("%d rows, %v", len(rows), err)
-	}
-	if d := cmp.Diff([]string{"hub", "K", "n", "hub-spoke"}, next); d != "" {
-		t.Errorf("the next page's key, which is the reporter's (-want +got):\n%s", d)
-	}
-	if _, next, err := v.ClusterStates(t.Context(), schema.StateFilter{}, schema.Page{Limit: 7}); err != nil || next != nil {
-		t.Errorf("a page that holds all goes on at %v, %v", next, err)
-	}
-	for _, bad := range [][]string{{"a"}, {"a", "b", "c"}, {"a", "b", "c", "d", "e"}} {
-		if _, _, err := v.ClusterStates(t.Context(), schema.StateFilter{}, schema.Page{After: bad, Limit: 9}); code(t, err) != schema.CodeInvalidCursor {
-			t.Errorf("the cursor %v: %v", bad, err)
-		}
-	}
-	s.err = errDown
-	if _, _, err := v.ClusterStates(t.Context(), schema.StateFilter{}, schema.Page{Limit: 9}); code(t, err) != schema.CodeUnavailable {
 		t.Errorf("while the store is down: %v", err)
 	}
 }

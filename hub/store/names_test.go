@@ -97,7 +97,7 @@ func TestOddNamesSurvive(t *testing.T) {
 				t.Errorf("the gate's progress came back as %+v, %v", got, err)
 			}
 			rows, err := s.States(ctx, record.StateQuery{Clusters: []string{name, odd}, Silent: []string{odd}, Status: schema.StatusFailure, Limit: 10})
-			if err != nil || len(rows) != 1 || rows[0].Ref != want.Ref || rows[0].Path != "dir/"+identity(odd) || rows[0].Message != want.Message {
+			if err != nil || len(rows) != 1 || rows[0].Ref != want.Ref || rows[0].Sources[0].Path != "dir/"+identity(odd) || rows[0].Message != want.Message {
 				t.Errorf("its row is %+v, %v", rows, err)
 			}
 			after := record.StateQuery{After: []string{name, id, id, id}, Clusters: []string{name}, Limit: 10}

@@ -39,6 +39,11 @@ func write(t *testing.T, s *Store, clusters map[string][]schema.Reconciler) {
 	}
 }
 
+// apps is a folder of the repository that reconciler reads.
+func apps(path string) schema.Endpoint {
+	return schema.Endpoint{Repo: "git.example/org/apps", Ref: "dev", Path: path}
+}
+
 func stateNames(rows []record.StateRow) []string {
 	var all []string
 	for _, r := range rows {
@@ -62,6 +67,10 @@ func TestStates(t *testing.T) {
 		"c3": {reconciler("a", "a", commitA, schema.StatusSuccess)},
 	})
 	const a1, b1, z2, m2, a3 = "c1 Kustomization/flux-system/a", "c1 HelmRelease/flux-system/b", "c2 Application/argocd/z", "c2 Kustomization/flux-system/m", "c3 Kustomization/flux-system/a"
+	var many []schema.Endpoint
+	for i := range mostFolders + 1 {
+		many = append(many, apps(fmt.Sprint(i)))
+	}
 	cases := map[string]struct {
 		reason string
 		q      record.StateQuery
@@ -80,6 +89,18 @@ func TestStates(t *testing.T) {
 		"After":          {"A page begins after its key.", record.StateQuery{After: []string{"c1", "Kustomization", "flux-system", "a"}}, []string{z2, m2, a3}},
 		"AfterNobody":    {"The key's row may be gone.", record.StateQuery{After: []string{"c2", "B", "", ""}}, []string{m2, a3}},
 		"AfterAll":       {"After the last there is nothing.", record.StateQuery{After: []string{"x", "", "", ""}}, nil},
+		"Under":          {"A folder's readers, and those below it.", record.StateQuery{Under: []schema.Endpoint{apps("a")}}, []string{a1, a3}},
+		"UnderSecond":    {"Any source counts.", record.StateQuery{Under: []schema.Endpoint{{Repo: "helm://charts.example"}}}, []string{m2}},
+		"UnderTwo":       {"Any folder counts.", record.StateQuery{Under: []schema.Endpoint{apps("m"), apps("b")}}, []string{b1, m2}},
+		"UnderNone":      {"No folder is nobody's.", record.StateQuery{Under: []schema.Endpoint{}}, nil},
+		"UnderPart":      {"A folder is no prefix.", record.StateQuery{Under: []schema.Endpoint{apps("mm"), {Repo: "git.example/org/apps", Ref: "de"}}}, nil},
+		"UnderAfter":     {"Folders and pages.", record.StateQuery{Under: []schema.Endpoint{apps("a")}, After: []string{"c1", "Kustomization", "flux-system", "a"}}, []string{a3}},
+		"UnderMany":      {"Of many folders only the refs count.", record.StateQuery{Under: many}, []string{b1, a1, m2, a3}},
+		"OffNothing":     {"Those that were changed live.", record.StateQuery{Off: []record.Running{}}, []string{b1}},
+		"Off":            {"And those that run something.", record.StateQuery{Off: []record.Running{{Endpoint: apps("a"), Commit: commitA}}}, []string{b1, a1, a3}},
+		"OffOther":       {"But not something else.", record.StateQuery{Off: []record.Running{{Endpoint: apps("a"), Commit: commitB}, {Endpoint: apps("b"), Commit: commitA}}}, []string{b1}},
+		"OffUnder":       {"Folders narrow what was changed live.", record.StateQuery{Off: []record.Running{{Endpoint: apps("a"), Commit: commitA}}, Under: []schema.Endpoint{apps("a")}}, []string{a1, a3}},
+		"OffStatus":      {"All of it joins.", record.StateQuery{Off: []record.Running{{Endpoint: apps("a"), Commit: commitA}}, Status: schema.StatusSuccess, Clusters: []string{"c3"}}, []string{a3}},
 		"EverythingOnce": {"All of it together.", record.StateQuery{Clusters: []string{"c1", "c2"}, Status: schema.StatusUnknown, Silent: []string{"c1"}, After: []string{"c1", "I", "", ""}}, []string{a1, z2}},
 	}
 	for name, tc := range cases {
@@ -99,11 +120,15 @@ func TestStates(t *testing.T) {
 		t.Fatal(err)
 	}
 	const url = "https://git.example/org/apps.git"
+	at := func(raw, path, applied, attempted string) record.StateSource {
+		return record.StateSource{URL: url, Ref: "dev", Path: raw, Commit: applied, Attempted: attempted, Endpoint: schema.Endpoint{Repo: "git.example/org/apps", Ref: "dev", Path: path}}
+	}
+	chart := record.StateSource{URL: "https://charts.example", Path: "chart", Endpoint: schema.Endpoint{Repo: "helm://charts.example", Path: "chart"}}
 	want := []record.StateRow{
-		{Cluster: "c1", Destination: "spoke", Ref: failing.Ref(), Repo: url, GitRef: "dev", Path: "b", Commit: commitB, Attempted: commitA, Status: schema.StatusFailure, Reason: "Bad", Message: "it broke", Drifted: true, Since: start},
-		{Cluster: "c1", Destination: "c1", Ref: schema.ObjectRef{Kind: "Kustomization", Namespace: "flux-system", Name: "a"}, Repo: url, GitRef: "dev", Path: "./a/", Commit: commitA, Attempted: commitA, Status: schema.StatusSuccess, Since: start},
-		{Cluster: "c2", Destination: "c2", Ref: bare.Ref(), Status: schema.StatusUnknown, Since: start},
-		{Cluster: "c2", Destination: "c2", Ref: mixed.Ref(), Repo: url, GitRef: "dev", Path: "m", Commit: commitA, Attempted: commitB, Status: schema.StatusSuccess, Since: start},
+		{Cluster: "c1", Destination: "spoke", Ref: failing.Ref(), Sources: []record.StateSource{at("b", "b", commitB, commitA)}, Status: schema.StatusFailure, Reason: "Bad", Message: "it broke", Drifted: true, Since: start},
+		{Cluster: "c1", Destination: "c1", Ref: schema.ObjectRef{Kind: "Kustomization", Namespace: "flux-system", Name: "a"}, Sources: []record.StateSource{at("./a/", "a", commitA, commitA)}, Status: schema.StatusSuccess, Since: start},
+		{Cluster: "c2", Destination: "c2", Ref: bare.Ref(), Sources: []record.StateSource{{}}, Status: schema.StatusUnknown, Since: start},
+		{Cluster: "c2", Destination: "c2", Ref: mixed.Ref(), Sources: []record.StateSource{at("m", "m", commitA, commitB), chart}, Status: schema.StatusSuccess, Since: start},
 	}
 	if d := cmp.Diff(want, rows); d != "" {
 		t.Errorf("rows (-want +got):\n%s", d)

@@ -99,7 +99,7 @@ func TestLateIsHistoryAlone(t *testing.T) {
 		t.Errorf("there are %+v, want %+v", got, want)
 	}
 	rows, err := s.States(t.Context(), allStates())
-	if err != nil || len(rows) != 1 || rows[0].Commit != commitB || rows[0].Path != "a" {
+	if err != nil || len(rows) != 1 || rows[0].Sources[0].Commit != commitB || rows[0].Sources[0].Path != "a" {
 		t.Errorf("the current state is %+v (%v)", rows, err)
 	}
 }
