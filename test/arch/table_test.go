@@ -173,6 +173,10 @@ var rows = []row{
 		why: "who is registered and who is silent; where that is kept is an interface",
 	},
 	{
+		folder: "hub/overview", imports: []string{"hub/compliance", "hub/fleet", "hub/names", "hub/record"}, tests: []string{"hub/...", "internal/gitlink"},
+		why: "rows and groups of the store get their names here; counting is the store's work, meaning is hub/names'",
+	},
+	{
 		folder: "hub/gate", imports: []string{"hub/compliance", "hub/fleet", "hub/fold", "hub/record"}, tests: []string{"hub/..."},
 		why: "gathers what a verdict needs and wakes those who wait; judging is pure and elsewhere, storing is an interface",
 	},
