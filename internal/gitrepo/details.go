@@ -40,8 +40,7 @@ const (
 
 // Details reads what people read of a commit.
 func (r *Reader) Details(id ID) (Details, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.begin()()
 	d, err := r.details(id)
 	if err != nil {
 		return d, fmt.Errorf("reading commit %s of %s: %w", id, r.name, err)
@@ -120,8 +119,7 @@ func oneLine(s string, n int) string {
 // Beginning reads the first bytes of a file by its id, most of them at most, and
 // says how many bytes the file has.
 func (r *Reader) Beginning(id ID, most int64) (text []byte, size int64, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.begin()()
 	o, err := r.s.EncodedObject(plumbing.BlobObject, plumbing.Hash(id))
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading file %s of %s: %w", id, r.name, err)

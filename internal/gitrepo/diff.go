@@ -43,8 +43,7 @@ func (d *Draft) ReadFile(id ID, most int64) ([]byte, error) {
 func (d *Draft) Diff(ctx context.Context, from *Reader, old, next ID, w io.Writer) error {
 	both := &layered{EncodedObjectStorer: d.objects}
 	if from != nil {
-		from.mu.Lock()
-		defer from.mu.Unlock()
+		defer from.begin()()
 		both.below = from.s
 	}
 	a, err := both.root(old)

@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"github.com/landfall-hub/landfall/internal/gitpack"
 )
 
 // What callers branch on. The errors of this package wrap one of them where it
@@ -28,7 +30,7 @@ var (
 	// ErrTimeout: the server did not answer, or not to the end, in time.
 	ErrTimeout = errors.New("the server took too long")
 	// ErrTooLarge: the repository or the folder is over its bound.
-	ErrTooLarge = errors.New("it is too large")
+	ErrTooLarge = gitpack.ErrTooLarge
 	// ErrUnsafe: the folder holds what must not be written: names or symbolic
 	// links that lead out of it.
 	ErrUnsafe = errors.New("the folder leads out of itself")

@@ -5,17 +5,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
+	"github.com/landfall-hub/landfall/internal/gitpack"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -53,7 +51,7 @@ type Heads struct {
 }
 
 // mostAdvertised bounds the list of refs that a server shows, in bytes.
-const mostAdvertised = 64 << 20
+const mostAdvertised = 32 << 20
 
 // allow sets how many more bytes may come.
 func (p *patience) allow(bytes int64) {
@@ -80,7 +78,7 @@ func (r *Repo) FetchHeads(ctx context.Context, refs []string, most int) (Heads, 
 }
 
 func (r *Repo) fetchHeads(ctx context.Context, p *patience, refs []string, most int) (heads Heads, err error) {
-	if err := errors.Join(r.renew(), r.sweepIndexes()); err != nil {
+	if err := r.renew(); err != nil {
 		return heads, err
 	}
 	s := r.storage()
@@ -99,7 +97,7 @@ func (r *Repo) fetchHeads(ctx context.Context, p *patience, refs []string, most 
 		return heads, err
 	}
 	heads.Shallow, heads.Default = len(shown.Shallows) > 0, defaultBranch(shown)
-	if heads.Downloaded, err = r.bring(ctx, c, s, shown, tips); err != nil {
+	if heads.Downloaded, err = r.bring(ctx, p, c, s, shown, tips); err != nil {
 		return heads, err
 	}
 	heads.Refs = map[string]ID{}
@@ -180,10 +178,16 @@ func choose(shown *packp.AdvRefs, refs []string, most int, heads *Heads) ([]tip,
 	return tips, nil
 }
 
-// bring downloads the tips that the mirror lacks, with all that leads to them.
-func (r *Repo) bring(ctx context.Context, c conversation, s *filesystem.Storage, shown *packp.AdvRefs, tips []tip) (downloaded bool, err error) {
+// bring downloads the tips that the mirror lacks, with all that leads to them. A
+// mirror that has outgrown its bound is replaced by what leads to all the tips:
+// until that is there as a whole, nothing goes.
+func (r *Repo) bring(ctx context.Context, p *patience, c conversation, s *filesystem.Storage, shown *packp.AdvRefs, tips []tip) (downloaded bool, err error) {
 	req := packp.NewUploadPackRequestFromCapabilities(shown.Capabilities)
+	var all []plumbing.Hash
 	for _, t := range tips {
+		if !slices.Contains(all, t.want) {
+			all = append(all, t.want)
+		}
 		switch err := s.HasEncodedObject(t.commit); {
 		case errors.Is(err, plumbing.ErrObjectNotFound):
 			if !slices.Contains(req.Wants, t.want) {
@@ -197,7 +201,14 @@ func (r *Repo) bring(ctx context.Context, c conversation, s *filesystem.Storage,
 	if len(req.Wants) == 0 {
 		return false, nil
 	}
-	if req.Haves, err = haves(s); err != nil {
+	size, _, err := gitpack.Size(r.packs())
+	if err != nil {
+		return false, fmt.Errorf("looking into the mirror: %w", err)
+	}
+	outgrown := size/2 > r.opts.MaxBytes
+	if outgrown {
+		req.Wants = all
+	} else if req.Haves, err = haves(s); err != nil {
 		r.broken = true
 		return false, fmt.Errorf("looking into the mirror, which begins anew: %w", err)
 	}
@@ -206,12 +217,29 @@ func (r *Repo) bring(ctx context.Context, c conversation, s *filesystem.Storage,
 		return false, err
 	}
 	defer resp.Close()
-	// A pack is written beside and renamed when it is whole: one that is not
-	// leaves the mirror as it was.
-	if err := packfile.WritePackfileToObjectStorage(s, demultiplexed(req, resp)); err != nil {
-		return false, errors.Join(fmt.Errorf("writing the mirror: %w", err), r.sweep())
+	name, err := gitpack.Receive(ctx, r.packs(), demultiplexed(req, resp), p.done)
+	if err != nil {
+		return false, fmt.Errorf("writing the mirror: %w", err)
+	}
+	s.Reindex()
+	if outgrown {
+		return true, r.remove(func() error { return gitpack.Keep(r.packs(), name) })
 	}
 	return true, nil
+}
+
+// Join makes few packs of many, so that looking something up does not take
+// longer with every download, and reports whether there were that many. Nothing
+// is lost, whether a ref leads to it or not.
+func (r *Repo) Join(ctx context.Context) (joined bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	joined, err = gitpack.Join(ctx, r.packs(), mostPacks, r.remove)
+	r.broken = r.broken || errors.Is(err, gitpack.ErrDamaged)
+	if err != nil {
+		return joined, fmt.Errorf("joining the packs of the mirror of %s: %w", r.name, err)
+	}
+	return joined, nil
 }
 
 // tipRefs is where the mirror keeps its tips, each under its id: the names of a
@@ -251,18 +279,6 @@ func (r *Repo) keepTips(s *filesystem.Storage, refs map[string]ID) error {
 	}
 	for _, name := range gone {
 		err = errors.Join(err, s.RemoveReference(name))
-	}
-	return err
-}
-
-// sweepIndexes removes indexes without their packs, which a crash left: one that
-// was half written would be taken for the whole when its pack comes again.
-func (r *Repo) sweepIndexes() error {
-	indexes, err := filepath.Glob(filepath.Join(r.packs(), "pack-*.idx"))
-	for _, file := range indexes {
-		if _, missing := os.Stat(strings.TrimSuffix(file, ".idx") + ".pack"); errors.Is(missing, os.ErrNotExist) {
-			err = errors.Join(err, os.Remove(file))
-		}
 	}
 	return err
 }

@@ -19,13 +19,18 @@ import (
 )
 
 // Reader reads objects of a mirror, also while something is fetched into it: it
-// sees what was there when it was made. Its methods may be called from any
-// goroutine; they work one at a time.
+// sees what was there when it was made, and more where packs were joined since.
+// Its methods may be called from any goroutine; they work one at a time.
 type Reader struct {
+	repo *Repo
 	name string
+	// keepOpen has files stay open between two reads.
+	keepOpen bool
 
 	mu sync.Mutex
 	s  *filesystem.Storage
+	// removals is the mirror's at the time when s was made.
+	removals int
 }
 
 // Reader makes a Reader of what is in the mirror now. It keeps the indexes of
@@ -33,10 +38,34 @@ type Reader struct {
 func (r *Repo) Reader() *Reader { return r.newReader(false) }
 
 func (r *Repo) newReader(keepOpen bool) *Reader {
-	return &Reader{name: r.name, s: filesystem.NewStorageWithOptions(
-		osfs.New(r.opts.Dir, osfs.WithBoundOS()), cache.NewObjectLRU(4*cache.MiByte),
-		filesystem.Options{LargeObjectThreshold: largeObject, KeepDescriptors: keepOpen},
-	)}
+	reader := &Reader{repo: r, name: r.name, keepOpen: keepOpen}
+	r.shelf.RLock()
+	defer r.shelf.RUnlock()
+	reader.look()
+	return reader
+}
+
+// look opens the mirror as it is now.
+func (r *Reader) look() {
+	r.removals = r.repo.removals
+	r.s = filesystem.NewStorageWithOptions(
+		osfs.New(r.repo.opts.Dir, osfs.WithBoundOS()), cache.NewObjectLRU(4*cache.MiByte),
+		filesystem.Options{LargeObjectThreshold: largeObject, KeepDescriptors: r.keepOpen},
+	)
+}
+
+// begin takes the Reader, and the mirror's packs as they are, until end.
+func (r *Reader) begin() (end func()) {
+	r.mu.Lock()
+	r.repo.shelf.RLock()
+	if r.removals != r.repo.removals {
+		_ = r.s.Close() // it knows packs that are gone
+		r.look()
+	}
+	return func() {
+		r.repo.shelf.RUnlock()
+		r.mu.Unlock()
+	}
 }
 
 // Commit is what lineage needs to know of a commit.
@@ -56,8 +85,7 @@ const mostHeader = 1 << 20
 
 // Commit reads a commit. The error is ErrNoCommit where it is not there.
 func (r *Reader) Commit(id ID) (Commit, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.begin()()
 	c := Commit{ID: id}
 	o, err := r.s.EncodedObject(plumbing.CommitObject, plumbing.Hash(id))
 	if err == nil {
@@ -129,8 +157,7 @@ const mostTree = 32 << 20
 
 // Tree reads a folder by its id, in Git's order.
 func (r *Reader) Tree(id ID) ([]Entry, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.begin()()
 	entries, err := r.tree(plumbing.Hash(id))
 	if err != nil {
 		return nil, fmt.Errorf("reading folder %s of %s: %w", id, r.name, err)
@@ -176,8 +203,7 @@ func entriesOf(t *object.Tree) []Entry {
 // File reads a file by its id. The error is ErrTooLarge where it has more than
 // most bytes.
 func (r *Reader) File(id ID, most int64) ([]byte, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.begin()()
 	text, err := r.file(plumbing.Hash(id), most)
 	if err != nil {
 		return nil, fmt.Errorf("reading file %s of %s: %w", id, r.name, err)
@@ -222,9 +248,10 @@ func (r *Repo) Tips() ([]ID, error) {
 // Commits returns every commit in the mirror, also those that no ref leads to,
 // in no order.
 func (r *Repo) Commits(ctx context.Context) ([]ID, error) {
-	s := r.newReader(true).s
-	defer s.Close()
-	iter, err := s.IterEncodedObjects(plumbing.CommitObject)
+	reader := r.newReader(true)
+	defer reader.begin()()
+	defer reader.s.Close()
+	iter, err := reader.s.IterEncodedObjects(plumbing.CommitObject)
 	if err != nil {
 		return nil, fmt.Errorf("reading the mirror of %s: %w", r.name, err)
 	}
@@ -242,7 +269,7 @@ func (r *Repo) Commits(ctx context.Context) ([]ID, error) {
 // that is not in the mirror is left out: whoever has it as a parent is visited.
 func (r *Repo) Walk(ctx context.Context, tips []ID, known func(ID) bool, visit func(Commit)) error {
 	reader := r.newReader(true)
-	defer reader.s.Close()
+	defer func() { _ = reader.s.Close() }() // it may be another one by then
 	done := map[ID]bool{}
 	type step struct {
 		commit Commit

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
@@ -22,6 +20,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
+	"github.com/landfall-hub/landfall/internal/gitpack"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -37,7 +36,9 @@ type Options struct {
 	// Depth is how many commits of a ref's history the mirror holds; 0 is all.
 	Depth int
 	// MaxBytes bounds one download, and what one Materialize writes. A mirror of
-	// limited depth that has outgrown it begins anew. Default 1 GiB.
+	// limited depth that has outgrown it begins anew; one of full depth that has
+	// outgrown it twice is downloaded as a whole with the next news, and what no
+	// ref leads to goes. Default 1 GiB.
 	MaxBytes int64
 	// Timeout bounds one Fetch, and Stall the time in which nothing comes.
 	// Defaults 10 minutes and 30 seconds.
@@ -68,6 +69,12 @@ type Repo struct {
 	mu sync.Mutex
 	// broken: something that must be in the mirror is not; it is to begin anew.
 	broken bool
+
+	// shelf is held by who reads the mirror's packs, and alone by who removes some.
+	shelf sync.RWMutex
+	// removals counts how often packs were removed: a Reader that knew them looks
+	// again.
+	removals int
 }
 
 // Open makes a Repo. It looks at the options and asks nobody anything.
@@ -164,7 +171,7 @@ func (r *Repo) fetch(ctx context.Context, p *patience, ref string) (string, erro
 	}
 	switch err := s.HasEncodedObject(plumbing.NewHash(commit)); {
 	case errors.Is(err, plumbing.ErrObjectNotFound):
-		if err := r.download(ctx, c, s, refs, want); err != nil {
+		if err := r.download(ctx, p, c, s, refs, want); err != nil {
 			return "", err
 		}
 	case err != nil:
@@ -179,10 +186,12 @@ func (r *Repo) fetch(ctx context.Context, p *patience, ref string) (string, erro
 
 // peel makes sure that what was fetched is a commit.
 func (r *Repo) peel(s *filesystem.Storage, want plumbing.Hash, commit string) (string, error) {
-	if _, err := object.GetCommit(s, plumbing.NewHash(commit)); err == nil {
-		return commit, nil
+	if o, err := s.EncodedObject(plumbing.CommitObject, plumbing.NewHash(commit)); err == nil {
+		if _, err := decodeCommit(o); err == nil {
+			return commit, nil
+		}
 	}
-	tag, err := object.GetTag(s, want)
+	tag, err := readTag(s, want)
 	if err != nil {
 		r.broken = true
 		return "", fmt.Errorf("%w: it points to no commit", ErrRefMissing)
@@ -194,8 +203,20 @@ func (r *Repo) peel(s *filesystem.Storage, want plumbing.Hash, commit string) (s
 	return c.Hash.String(), nil
 }
 
+// readTag reads a tag of a size that tags have.
+func readTag(s *filesystem.Storage, id plumbing.Hash) (*object.Tag, error) {
+	o, err := s.EncodedObject(plumbing.TagObject, id)
+	if err != nil {
+		return nil, err
+	}
+	if o.Size() > mostHeader {
+		return nil, fmt.Errorf("%w: a tag with more than %d bytes", ErrTooLarge, mostHeader)
+	}
+	return object.DecodeTag(s, o)
+}
+
 // download asks for a commit and all that the mirror lacks of it.
-func (r *Repo) download(ctx context.Context, c conversation, s *filesystem.Storage, refs *packp.AdvRefs, want plumbing.Hash) error {
+func (r *Repo) download(ctx context.Context, p *patience, c conversation, s *filesystem.Storage, refs *packp.AdvRefs, want plumbing.Hash) error {
 	req := packp.NewUploadPackRequestFromCapabilities(refs.Capabilities)
 	req.Wants = []plumbing.Hash{want}
 	shallows, err := s.Shallow()
@@ -226,12 +247,13 @@ func (r *Repo) download(ctx context.Context, c conversation, s *filesystem.Stora
 			return r.corrupt(err)
 		}
 	}
-	if err := packfile.WritePackfileToObjectStorage(s, demultiplexed(req, resp)); err != nil {
+	if _, err := gitpack.Receive(ctx, r.packs(), demultiplexed(req, resp), p.done); err != nil {
 		if ctx.Err() == nil && !errors.Is(err, ErrTooLarge) {
 			err = r.corrupt(err)
 		}
-		return errors.Join(err, r.sweep())
+		return err
 	}
+	s.Reindex()
 	return nil
 }
 
@@ -269,7 +291,8 @@ func haves(s *filesystem.Storage) ([]plumbing.Hash, error) {
 	return found, err
 }
 
-// mostPacks is how many downloads a mirror of limited depth grows by.
+// mostPacks is how many downloads a mirror grows by. One of limited depth begins
+// anew then, the packs of another are joined.
 const mostPacks = 64
 
 func (r *Repo) packs() string { return filepath.Join(r.opts.Dir, "objects", "pack") }
@@ -278,21 +301,12 @@ func (r *Repo) packs() string { return filepath.Join(r.opts.Dir, "objects", "pac
 // broken or has grown too much: with limited depth that costs one small
 // download.
 func (r *Repo) renew() error {
-	count, size := 0, int64(0)
-	entries, err := os.ReadDir(r.packs())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	size, count, err := gitpack.Size(r.packs())
+	if err != nil {
 		return fmt.Errorf("reading the mirror: %w", err)
 	}
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil {
-			size += info.Size()
-		}
-		if strings.HasSuffix(e.Name(), ".pack") {
-			count++
-		}
-	}
 	if r.broken || r.opts.Depth > 0 && (count >= mostPacks || size > r.opts.MaxBytes) {
-		if err := os.RemoveAll(r.opts.Dir); err != nil {
+		if err := r.remove(func() error { return os.RemoveAll(r.opts.Dir) }); err != nil {
 			return fmt.Errorf("beginning the mirror anew: %w", err)
 		}
 		r.broken = false
@@ -301,17 +315,16 @@ func (r *Repo) renew() error {
 		return fmt.Errorf("making the mirror: %w", err)
 	}
 	s := r.storage()
-	if err := errors.Join(s.Init(), s.SetReference(plumbing.NewSymbolicReference(plumbing.HEAD, "refs/heads/main")), r.sweep()); err != nil {
+	if err := errors.Join(s.Init(), s.SetReference(plumbing.NewSymbolicReference(plumbing.HEAD, "refs/heads/main")), gitpack.Sweep(r.packs())); err != nil {
 		return fmt.Errorf("making the mirror: %w", err)
 	}
 	return nil
 }
 
-// sweep removes what a download that was cut off left.
-func (r *Repo) sweep() error {
-	left, err := filepath.Glob(filepath.Join(r.packs(), "tmp_pack_*"))
-	for _, file := range left {
-		err = errors.Join(err, os.Remove(file))
-	}
-	return err
+// remove has packs removed while nobody reads them.
+func (r *Repo) remove(work func() error) error {
+	r.shelf.Lock()
+	defer r.shelf.Unlock()
+	r.removals++
+	return work()
 }
