@@ -65,9 +65,12 @@ contract: ## our readers of Flux and Argo CD against their own types
 	for module in test/contract/*/; do (cd $$module && go test -mod=mod ./...); done
 
 # Random repositories and histories, each verdict beside what plain git says; a
-# few of them are part of make test.
+# few of them are part of make test. Before them, hostile repositories at full
+# size: 1 GB of files, 100,000 branches (5 GB of disk); make test has small ones.
+HOSTILE := TestAGigabyteOfFiles|TestManyBranches|TestOddFiles|TestHostileServers
 .PHONY: soak
-soak: ## compare random verdicts with an oracle of plain git, for MINUTES (5)
+soak: ## hostile repositories at full size; random verdicts against plain git, for MINUTES (5)
+	go test -count 1 -v -timeout 30m -run '^($(HOSTILE))$$' ./hub/gitops -full | grep -v -e '=== RUN' -e 'level='
 	go test -count 1 -v -timeout 24h -run '^TestAgainstGit$$' ./hub/gitops -soak $(MINUTES)m -seed $$RANDOM$$RANDOM | grep -v -e '=== RUN' -e '    --- PASS' -e 'level='
 
 .PHONY: e2e-programs

@@ -49,15 +49,19 @@ func newMirror(repo string, refs []string, source *gitrepo.Repo, log *slog.Logge
 		asked: make(chan struct{}, 1), pushed: make(chan struct{}, 1), wanted: map[gitrepo.ID]time.Time{},
 	}
 	s := &snapshot{graph: (&graph{}).with(nil), reader: source.Reader()}
-	if kept, err := load(source.Dir()); err == nil && present(s.reader, kept.heads) {
-		s.graph, s.heads, s.defaultBranch = kept.graph, kept.heads, kept.defaultBranch
+	if kept, err := load(source.Dir()); err == nil {
+		s.graph = kept.graph
+		if present(s.reader, kept.heads) {
+			s.heads, s.defaultBranch = kept.heads, kept.defaultBranch
+		}
 	}
 	n.use(s)
 	return n
 }
 
-// present reports whether a mirror has the commits that its refs are at: a copy
-// of a graph that lost its mirror is no use.
+// present reports whether a mirror has the commits that its refs are at. Where it
+// lost them, the copy of the graph still says how commits stand to one another;
+// where the refs are, the next fetch tells.
 func present(r *gitrepo.Reader, heads map[string]gitrepo.ID) bool {
 	for _, id := range heads {
 		if _, err := r.Commit(id); err != nil {
@@ -106,7 +110,20 @@ func (m *mirror) fetch(ctx context.Context) (changed bool, err error) {
 	if err != nil {
 		return changed, err
 	}
+	m.tidy(ctx)
 	return changed, m.complaint(&heads)
+}
+
+// tidy keeps looking something up as quick as it was. What cannot be tidied up is
+// no worse than before.
+func (m *mirror) tidy(ctx context.Context) {
+	began := time.Now()
+	switch joined, err := m.source.Join(ctx); {
+	case err != nil && ctx.Err() == nil:
+		m.log.Warn("the packs of the mirror stay as many as they are; looking something up takes longer", "error", err)
+	case joined:
+		m.log.Debug("the packs of the mirror were joined", "took", time.Since(began))
+	}
 }
 
 // absorb adds to a graph what leads to the tips, and has the result used.
