@@ -17,6 +17,7 @@ import (
 
 	"github.com/landfall-hub/landfall/hub/api"
 	"github.com/landfall-hub/landfall/hub/auth"
+	"github.com/landfall-hub/landfall/hub/catalog"
 	"github.com/landfall-hub/landfall/hub/compliance"
 	"github.com/landfall-hub/landfall/hub/engine"
 	"github.com/landfall-hub/landfall/hub/fleet"
@@ -25,7 +26,6 @@ import (
 	"github.com/landfall-hub/landfall/hub/gitops"
 	"github.com/landfall-hub/landfall/hub/ingest"
 	"github.com/landfall-hub/landfall/hub/landing"
-	"github.com/landfall-hub/landfall/hub/names"
 	"github.com/landfall-hub/landfall/hub/overview"
 	"github.com/landfall-hub/landfall/hub/store"
 	"github.com/landfall-hub/landfall/internal/gitlink"
@@ -141,6 +141,7 @@ type parts struct {
 	fleet    *fleet.Fleet
 	ingester *ingest.Ingester
 	mirrors  *gitops.Mirrors
+	catalog  *catalog.Catalog
 	tokens   *auth.Tokens
 	api      *api.API
 }
@@ -173,6 +174,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	l.StartBefore("http", "fleet", workerGrace, p.fleet.Run)
 	l.StartBefore("http", "ingest", workerGrace, p.ingester.Run)
 	l.StartBefore("http", "mirrors", workerGrace, p.mirrors.Run)
+	l.StartBefore("http", "catalog", workerGrace, p.catalog.Run)
 	h.server.use(p.api.Handler())
 	h.opts.Log.Info("ready", "url", h.URL(), "version", h.opts.Version)
 	if address := h.ReaderAddress(); address != "" {
@@ -258,9 +260,21 @@ func (h *Hub) build(ctx context.Context, s *store.Store) (*parts, error) {
 	}
 	p.mirrors, err = gitops.New(gitops.Options{
 		Repositories: c.repositories(), Dir: filepath.Join(c.DataDir, "mirrors"), Log: log, Registerer: h.registry,
-		Changed: func(repo string) { g.RepositoryChanged(repo) },
+		Changed: func(repo string) {
+			g.RepositoryChanged(repo)
+			p.catalog.Changed(repo)
+		},
 	})
 	if err != nil {
+		return nil, err
+	}
+	p.catalog, err = catalog.New(catalog.Options{
+		Mirrors: p.mirrors, Reader: s, Writer: s, Dir: filepath.Join(c.DataDir, "names"), Log: log, Registerer: h.registry, Now: h.opts.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.catalog.Load(ctx); err != nil {
 		return nil, err
 	}
 	g, err = gate.New(gate.Options{
@@ -293,13 +307,13 @@ func (h *Hub) build(ctx context.Context, s *store.Store) (*parts, error) {
 		return nil, err
 	}
 	view, err := overview.New(overview.Options{
-		Current: s, Past: s, Fleet: p.fleet, Names: nothingNamed{}, Links: links, Graph: p.mirrors.Graph, Now: h.opts.Now,
+		Current: s, Past: s, Fleet: p.fleet, Names: p.catalog, Links: links, Graph: p.mirrors.Graph, Now: h.opts.Now,
 	})
 	if err != nil {
 		return nil, err
 	}
 	p.api, err = api.New(api.Options{
-		Ingester: p.ingester, Gate: g, Fleet: fleet.NewView(p.fleet, s), Overview: view, Figures: view, Tokens: p.tokens, Health: h.health(s, p.mirrors), Webhooks: c.Webhooks.webhooks(p.mirrors.Fetch),
+		Ingester: p.ingester, Gate: g, Fleet: fleet.NewView(p.fleet, s), Overview: view, Figures: view, Descriptors: p.catalog, Tokens: p.tokens, Health: h.health(s, p.mirrors, p.catalog), Webhooks: c.Webhooks.webhooks(p.mirrors.Fetch),
 		Logger: log, Registerer: h.registry, Gatherer: h.registry, Version: h.opts.Version, Now: h.opts.Now,
 	})
 	return p, err
@@ -333,7 +347,7 @@ func (h *Hub) authenticate(ctx context.Context, p *parts) error {
 }
 
 // health says what /readyz shows.
-func (h *Hub) health(s *store.Store, mirrors *gitops.Mirrors) func(context.Context) []api.Check {
+func (h *Hub) health(s *store.Store, mirrors *gitops.Mirrors, names *catalog.Catalog) func(context.Context) []api.Check {
 	return func(ctx context.Context) []api.Check {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -344,14 +358,11 @@ func (h *Hub) health(s *store.Store, mirrors *gitops.Mirrors) func(context.Conte
 		}
 		checks := []api.Check{check}
 		for _, m := range mirrors.States() {
+			if n, first := names.Problems(m.Repo); n > 0 {
+				m.Detail += fmt.Sprintf("; %d problems with its documents, the first: %s", n, first)
+			}
 			checks = append(checks, api.Check{Name: "repository " + m.Repo, OK: m.OK, Detail: m.Detail, Minor: true})
 		}
 		return checks
 	}
 }
-
-// nothingNamed stands for the catalog until hub/catalog is wired.
-type nothingNamed struct{}
-
-// Index knows nothing.
-func (nothingNamed) Index() *names.Index { return names.Empty() }

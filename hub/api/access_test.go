@@ -26,6 +26,7 @@ func TestRolesAndRoutes(t *testing.T) {
 		"report": {"an agent reports for its own cluster", request{method: "POST", target: reports, body: goodReport}, []string{agent, admin}},
 		"heartbeat": {"an agent beats for its own cluster",
 			request{method: "POST", target: "/api/v1/clusters/drone-07/heartbeat", body: `{"epoch":7,"sequence":1}`}, []string{agent, admin}},
+		"descriptors":  {"pipelines say what they deploy", request{method: "POST", target: descriptors, body: "{}"}, []string{pipeline, admin}},
 		"compliance":   {"verdicts are for readers and pipelines", request{target: compliance("")}, []string{reader, pipeline, admin}},
 		"stream":       {"as compliance", request{target: strings.Replace(compliance(""), "?", "/stream?", 1)}, []string{reader, pipeline, admin}},
 		"states":       {"reading the fleet is for readers", request{target: "/api/v1/state/clusters"}, []string{reader, admin}},

@@ -20,12 +20,13 @@ import (
 
 // Options are what an API is made of. All but Webhooks, the limits and Now are required.
 type Options struct {
-	Ingester Ingester
-	Gate     Gate
-	Fleet    Fleet
-	Overview Overview
-	Figures  Figures
-	Tokens   Tokens
+	Ingester    Ingester
+	Gate        Gate
+	Fleet       Fleet
+	Overview    Overview
+	Figures     Figures
+	Tokens      Tokens
+	Descriptors Descriptors
 	// Health answers /readyz. It is open to everyone, so details hold no secrets.
 	Health func(context.Context) []Check
 	// Webhooks are answered where they have secrets.
@@ -62,6 +63,7 @@ func (o *Options) validate() error {
 		{"Overview", o.Overview == nil},
 		{"Figures", o.Figures == nil},
 		{"Tokens", o.Tokens == nil},
+		{"Descriptors", o.Descriptors == nil},
 		{"Health", o.Health == nil},
 		{"Logger", o.Logger == nil},
 		{"Registerer", o.Registerer == nil},
@@ -92,14 +94,15 @@ func (o *Options) validate() error {
 
 // API answers the hub's HTTP requests.
 type API struct {
-	ingester Ingester
-	gate     Gate
-	fleet    Fleet
-	overview Overview
-	figures  Figures
-	tokens   Tokens
-	health   func(context.Context) []Check
-	webhooks Webhooks
+	ingester    Ingester
+	gate        Gate
+	fleet       Fleet
+	overview    Overview
+	figures     Figures
+	tokens      Tokens
+	descriptors Descriptors
+	health      func(context.Context) []Check
+	webhooks    Webhooks
 
 	logger  *slog.Logger
 	metrics *metrics
@@ -126,24 +129,25 @@ func New(o Options) (*API, error) {
 		return nil, err
 	}
 	a := &API{
-		ingester:   o.Ingester,
-		gate:       o.Gate,
-		fleet:      o.Fleet,
-		overview:   o.Overview,
-		figures:    o.Figures,
-		tokens:     o.Tokens,
-		health:     o.Health,
-		webhooks:   o.Webhooks,
-		logger:     o.Logger,
-		metrics:    newMetrics(o.Registerer),
-		exposed:    promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}),
-		version:    o.Version,
-		now:        o.Now,
-		bodies:     semaphore.NewWeighted(o.MaxDecoding),
-		hookBodies: semaphore.NewWeighted(maxHooks * MaxBody),
-		decodeWait: o.DecodeWait,
-		waiting:    semaphore.NewWeighted(o.MaxWaiting),
-		zstd:       encoder,
+		ingester:    o.Ingester,
+		gate:        o.Gate,
+		fleet:       o.Fleet,
+		overview:    o.Overview,
+		figures:     o.Figures,
+		tokens:      o.Tokens,
+		descriptors: o.Descriptors,
+		health:      o.Health,
+		webhooks:    o.Webhooks,
+		logger:      o.Logger,
+		metrics:     newMetrics(o.Registerer),
+		exposed:     promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}),
+		version:     o.Version,
+		now:         o.Now,
+		bodies:      semaphore.NewWeighted(o.MaxDecoding),
+		hookBodies:  semaphore.NewWeighted(maxHooks * MaxBody),
+		decodeWait:  o.DecodeWait,
+		waiting:     semaphore.NewWeighted(o.MaxWaiting),
+		zstd:        encoder,
 	}
 	a.router = a.routes()
 	return a, nil

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,15 +40,18 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // decode reads the request's body into v. The body's share of memory is held
 // until release is called, which is never nil.
 func (a *API) decode(w http.ResponseWriter, r *http.Request, v any) (release func(), err error) {
-	return a.body(w, r, a.bodies, func(body []byte) error { return unmarshal(body, v) })
+	return a.body(w, r, a.bodies, onlyJSON, func(body []byte) error { return unmarshal(body, v) })
 }
 
-// body reads the request's JSON body and has it used, which must keep nothing of
-// it. Its share of the pool's memory is held until release is called, which is
+// onlyJSON are the types of most bodies.
+var onlyJSON = []string{"application/json"}
+
+// body reads the request's body, which is of one of some types, and has it used,
+// which must keep nothing of it. Its share of the pool's memory is held until release is called, which is
 // never nil.
-func (a *API) body(w http.ResponseWriter, r *http.Request, pool *semaphore.Weighted, use func([]byte) error) (release func(), err error) {
+func (a *API) body(w http.ResponseWriter, r *http.Request, pool *semaphore.Weighted, media []string, use func([]byte) error) (release func(), err error) {
 	nothing := func() {}
-	if err := checkMedia(r); err != nil {
+	if err := checkMedia(r, media); err != nil {
 		return nothing, err
 	}
 	encoding, err := contentEncoding(w, r)
@@ -126,12 +130,12 @@ func (b *readBefore) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func checkMedia(r *http.Request) error {
+func checkMedia(r *http.Request, allowed []string) error {
 	written := r.Header.Get("Content-Type")
 	media, params, err := mime.ParseMediaType(written)
 	charset := strings.ToLower(params["charset"])
-	if err != nil || media != "application/json" || charset != "" && charset != "utf-8" {
-		return refuse(schema.CodeUnsupportedMedia, "the Content-Type is %q; write application/json", written)
+	if err != nil || !slices.Contains(allowed, media) || charset != "" && charset != "utf-8" {
+		return refuse(schema.CodeUnsupportedMedia, "the Content-Type is %q; write %s", written, strings.Join(allowed, " or "))
 	}
 	return nil
 }

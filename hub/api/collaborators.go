@@ -53,6 +53,14 @@ type Figures interface {
 	DORA(ctx context.Context, f schema.DORAFilter, p schema.Page) (rows []schema.DORA, next []string, err error)
 }
 
+// Descriptors takes the documents that say what a commit brings.
+type Descriptors interface {
+	// Push stores the descriptors in a body, which name what a commit of a
+	// repository and ref brings: all of them, or none and a *schema.Problem. The
+	// next question knows them.
+	Push(ctx context.Context, at schema.Endpoint, commit string, body []byte) (schema.PushedDescriptors, error)
+}
+
 // Tokens knows who may call.
 type Tokens interface {
 	// Required reports whether calls need a token. It is an unavailable Refusal

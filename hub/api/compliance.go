@@ -90,27 +90,14 @@ func (p parameters) wait() (time.Duration, error) {
 // question makes the question of a query's parameters.
 func question(p parameters) (schema.Question, error) {
 	q := schema.Question{Repo: p["repo"], Ref: p["ref"], Path: p["path"], Commit: p["commit"], Policy: schema.DefaultPolicy()}
-	if q.Repo == "" {
-		return q, blame(schema.CodeInvalidParameter, "repo", "it is missing; write the repository's URL")
-	}
-	if q.Commit == "" {
-		return q, blame(schema.CodeInvalidParameter, "commit", "it is missing; write a full commit id")
-	}
 	var err error
-	q.Endpoint, err = schema.NewEndpoint(q.Repo, q.Ref, q.Path)
-	switch {
-	case errors.Is(err, schema.ErrInvalidRepo):
-		return q, blame(schema.CodeInvalidRepo, "repo", "%v", err)
-	case errors.Is(err, schema.ErrInvalidRef):
-		return q, blame(schema.CodeInvalidRef, "ref", "%v", err)
-	case err != nil:
-		return q, blame(schema.CodeInvalidPath, "path", "%v", err)
+	if q.Endpoint, err = p.endpoint(); err != nil {
+		return q, err
 	}
 	q.Repo = schema.StripUserInfo(q.Repo)
-	if !schema.IsCommit(q.Commit) {
-		return q, blame(schema.CodeInvalidCommit, "commit", "a commit is named by its full id of 40 or 64 hex digits, never shortened; this is %q", shorten(q.Commit, 100))
+	if q.ID, err = p.commit(); err != nil {
+		return q, err
 	}
-	q.ID = strings.ToLower(q.Commit)
 	for _, field := range schema.PolicyFields() {
 		text, given := p[field]
 		if !given {
@@ -122,6 +109,35 @@ func question(p parameters) (schema.Question, error) {
 	}
 	q.Mandatory, err = mandatory(q.Policy.Mandatory)
 	return q, err
+}
+
+// endpoint returns the canonical endpoint that repo, ref and path name.
+func (p parameters) endpoint() (schema.Endpoint, error) {
+	if p["repo"] == "" {
+		return schema.Endpoint{}, blame(schema.CodeInvalidParameter, "repo", "it is missing; write the repository's URL")
+	}
+	e, err := schema.NewEndpoint(p["repo"], p["ref"], p["path"])
+	switch {
+	case errors.Is(err, schema.ErrInvalidRepo):
+		return e, blame(schema.CodeInvalidRepo, "repo", "%v", err)
+	case errors.Is(err, schema.ErrInvalidRef):
+		return e, blame(schema.CodeInvalidRef, "ref", "%v", err)
+	case err != nil:
+		return e, blame(schema.CodeInvalidPath, "path", "%v", err)
+	}
+	return e, nil
+}
+
+// commit returns the full id of a commit in lower case.
+func (p parameters) commit() (string, error) {
+	commit := p["commit"]
+	if commit == "" {
+		return "", blame(schema.CodeInvalidParameter, "commit", "it is missing; write a full commit id")
+	}
+	if !schema.IsCommit(commit) {
+		return "", blame(schema.CodeInvalidCommit, "commit", "a commit is named by its full id of 40 or 64 hex digits, never shortened; this is %q", shorten(commit, 100))
+	}
+	return strings.ToLower(commit), nil
 }
 
 // mandatory parses a label selector; nil for an empty one.

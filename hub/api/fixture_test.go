@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -41,6 +42,7 @@ type fakeHub struct {
 
 	report   *schema.Report
 	question schema.Question
+	pushed   string
 	clusters schema.ClusterFilter
 	states   schema.StateFilter
 	filter   any // of the other lists
@@ -121,6 +123,14 @@ func (f *fakeHub) Heartbeat(context.Context, string, schema.Heartbeat) (schema.H
 }
 
 func (f *fakeHub) Decommission(context.Context, string) error { return f.called("Decommission") }
+
+func (f *fakeHub) Push(_ context.Context, e schema.Endpoint, commit string, body []byte) (schema.PushedDescriptors, error) {
+	err := f.called("Push")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pushed = fmt.Sprintf("%s %s %s: %s", e.Repo, e.Ref, commit, body)
+	return schema.PushedDescriptors{Items: []schema.PushedDescriptor{{Version: "1.1.0"}}, Placed: true}, err
+}
 
 func (f *fakeHub) Ask(_ context.Context, q schema.Question) (schema.Verdict, error) {
 	err := f.called("Ask")
@@ -270,7 +280,7 @@ func bareFixture(t testing.TB, change ...func(*Options)) *fixture {
 	}
 	f.health = []Check{{Name: "clickhouse", OK: true}}
 	o := Options{
-		Ingester: f.hub, Gate: f.hub, Fleet: f.hub, Overview: f.hub, Figures: f.hub, Tokens: f.tokens, Logger: logger, Registerer: f.reg, Gatherer: f.reg,
+		Ingester: f.hub, Gate: f.hub, Fleet: f.hub, Overview: f.hub, Figures: f.hub, Descriptors: f.hub, Tokens: f.tokens, Logger: logger, Registerer: f.reg, Gatherer: f.reg,
 		Health: func(context.Context) []Check { return f.health }, Webhooks: f.hub.webhooks(),
 	}
 	for _, c := range change {

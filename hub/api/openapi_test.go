@@ -216,6 +216,7 @@ func TestDocumentNamesEveryMember(t *testing.T) {
 		"Verdict": schema.Verdict{}, "Policy": schema.Policy{}, "Counts": schema.Counts{}, "NewToken": schema.Token{}, "TokenRequest": schema.TokenRequest{},
 		"Problem": schema.Problem{}, "EnvironmentState": schema.EnvironmentState{}, "Deployed": schema.Deployed{}, "HistoryEntry": schema.HistoryEntry{},
 		"EnvironmentVersion": schema.EnvironmentVersion{}, "Discrepancy": schema.Discrepancy{}, "Drift": schema.Drift{}, "DORA": schema.DORA{}, "WebhookAnswer": webhookAnswer{},
+		"PushedDescriptors": schema.PushedDescriptors{}, "PushedDescriptor": schema.PushedDescriptor{}, "FileError": schema.FileError{},
 	} {
 		var described []string
 		for p := range doc.Components.Schemas[name].Value.Properties {

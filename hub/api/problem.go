@@ -22,32 +22,33 @@ type kind struct {
 
 // kinds is the one table of codes.
 var kinds = map[schema.Code]kind{
-	schema.CodeInvalidJSON:      {http.StatusBadRequest, "The body is not valid JSON", 0},
-	schema.CodeUnknownField:     {http.StatusBadRequest, "The body has a member that nobody knows", 0},
-	schema.CodeMissingField:     {http.StatusBadRequest, "A required member is missing", 0},
-	schema.CodeInvalidField:     {http.StatusBadRequest, "A member's value is not allowed", 0},
-	schema.CodeInvalidParameter: {http.StatusBadRequest, "A parameter's value is not allowed", 0},
-	schema.CodeUnknownParameter: {http.StatusBadRequest, "There is no such parameter", 0},
-	schema.CodeInvalidCommit:    {http.StatusBadRequest, "Not a full commit id", 0},
-	schema.CodeInvalidRepo:      {http.StatusBadRequest, "Not a repository URL", 0},
-	schema.CodeInvalidRef:       {http.StatusBadRequest, "Not a ref", 0},
-	schema.CodeInvalidPath:      {http.StatusBadRequest, "Not a path inside the repository", 0},
-	schema.CodeInvalidRevision:  {http.StatusBadRequest, "Not a revision", 0},
-	schema.CodeInvalidCursor:    {http.StatusBadRequest, "Not a cursor of this list", 0},
-	schema.CodeDuplicate:        {http.StatusBadRequest, "One thing stands there twice", 0},
-	schema.CodeUnauthenticated:  {http.StatusUnauthorized, "A valid token is needed", 0},
-	schema.CodeForbidden:        {http.StatusForbidden, "This token may not do that", 0},
-	schema.CodeNotFound:         {http.StatusNotFound, "There is no such thing", 0},
-	schema.CodeNotRegistered:    {http.StatusNotFound, "The cluster is not registered", 0},
-	schema.CodeMethodNotAllowed: {http.StatusMethodNotAllowed, "The route has other methods", 0},
-	schema.CodeFutureEpoch:      {http.StatusConflict, "The hub never issued that epoch", 0},
-	schema.CodeConflict:         {http.StatusConflict, "It contradicts what is stored", 0},
-	schema.CodeDecommissioned:   {http.StatusGone, "The cluster is decommissioned", 0},
-	schema.CodeBodyTooLarge:     {http.StatusRequestEntityTooLarge, "The body is too large", 0},
-	schema.CodeUnsupportedMedia: {http.StatusUnsupportedMediaType, "Nobody reads that type or encoding", 0},
-	schema.CodeOverloaded:       {http.StatusTooManyRequests, "Too much at once; try again later", 1},
-	schema.CodeInternal:         {http.StatusInternalServerError, "A fault of the hub's own", 0},
-	schema.CodeUnavailable:      {http.StatusServiceUnavailable, "Not available now; try again", 5},
+	schema.CodeInvalidJSON:       {http.StatusBadRequest, "The body is not valid JSON", 0},
+	schema.CodeUnknownField:      {http.StatusBadRequest, "The body has a member that nobody knows", 0},
+	schema.CodeMissingField:      {http.StatusBadRequest, "A required member is missing", 0},
+	schema.CodeInvalidField:      {http.StatusBadRequest, "A member's value is not allowed", 0},
+	schema.CodeInvalidParameter:  {http.StatusBadRequest, "A parameter's value is not allowed", 0},
+	schema.CodeUnknownParameter:  {http.StatusBadRequest, "There is no such parameter", 0},
+	schema.CodeInvalidCommit:     {http.StatusBadRequest, "Not a full commit id", 0},
+	schema.CodeInvalidRepo:       {http.StatusBadRequest, "Not a repository URL", 0},
+	schema.CodeInvalidRef:        {http.StatusBadRequest, "Not a ref", 0},
+	schema.CodeInvalidPath:       {http.StatusBadRequest, "Not a path inside the repository", 0},
+	schema.CodeInvalidRevision:   {http.StatusBadRequest, "Not a revision", 0},
+	schema.CodeInvalidCursor:     {http.StatusBadRequest, "Not a cursor of this list", 0},
+	schema.CodeInvalidDescriptor: {http.StatusBadRequest, "A descriptor is not as it should be", 0},
+	schema.CodeDuplicate:         {http.StatusBadRequest, "One thing stands there twice", 0},
+	schema.CodeUnauthenticated:   {http.StatusUnauthorized, "A valid token is needed", 0},
+	schema.CodeForbidden:         {http.StatusForbidden, "This token may not do that", 0},
+	schema.CodeNotFound:          {http.StatusNotFound, "There is no such thing", 0},
+	schema.CodeNotRegistered:     {http.StatusNotFound, "The cluster is not registered", 0},
+	schema.CodeMethodNotAllowed:  {http.StatusMethodNotAllowed, "The route has other methods", 0},
+	schema.CodeFutureEpoch:       {http.StatusConflict, "The hub never issued that epoch", 0},
+	schema.CodeConflict:          {http.StatusConflict, "It contradicts what is stored", 0},
+	schema.CodeDecommissioned:    {http.StatusGone, "The cluster is decommissioned", 0},
+	schema.CodeBodyTooLarge:      {http.StatusRequestEntityTooLarge, "The body is too large", 0},
+	schema.CodeUnsupportedMedia:  {http.StatusUnsupportedMediaType, "Nobody reads that type or encoding", 0},
+	schema.CodeOverloaded:        {http.StatusTooManyRequests, "Too much at once; try again later", 1},
+	schema.CodeInternal:          {http.StatusInternalServerError, "A fault of the hub's own", 0},
+	schema.CodeUnavailable:       {http.StatusServiceUnavailable, "Not available now; try again", 5},
 }
 
 // maxDetail and maxPointer bound what a problem repeats of a request, in bytes.
@@ -90,7 +91,7 @@ func problemOf(err error, requestID string) schema.Problem {
 	if !known || p.Code == schema.CodeInternal {
 		p.Code, k = schema.CodeInternal, kinds[schema.CodeInternal]
 		p.Detail = "the hub's log has the cause under the request id " + requestID
-		p.Pointer, p.Parameter = "", ""
+		p.Pointer, p.Parameter, p.Errors = "", "", nil
 	}
 	p.Type, p.Title, p.Status = "about:blank", k.title, k.status
 	p.Detail = shorten(p.Detail, maxDetail)

@@ -32,6 +32,7 @@ func (a *API) table() []route {
 		{method: http.MethodDelete, pattern: v1 + "/clusters/{cluster}", serve: a.decommission},
 		{method: http.MethodPost, pattern: v1 + "/clusters/{cluster}/reports", roles: []schema.Role{agent}, serve: a.report},
 		{method: http.MethodPost, pattern: v1 + "/clusters/{cluster}/heartbeat", roles: []schema.Role{agent}, serve: a.heartbeat},
+		{method: http.MethodPost, pattern: v1 + "/descriptors", roles: []schema.Role{pipeline}, serve: a.pushDescriptors},
 		{method: http.MethodGet, pattern: v1 + "/compliance", roles: []schema.Role{reader, pipeline}, serve: a.compliance},
 		{method: http.MethodGet, pattern: v1 + "/compliance/stream", roles: []schema.Role{reader, pipeline}, serve: a.complianceStream},
 		{method: http.MethodGet, pattern: v1 + "/state", roles: []schema.Role{reader}, serve: a.environmentStates},

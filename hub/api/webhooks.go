@@ -146,7 +146,7 @@ func (a *API) takeHook(w http.ResponseWriter, r *http.Request, p provider, secre
 	if err != nil {
 		return answer, &schema.Refusal{Code: schema.CodeUnavailable, Detail: "the hub cannot read the webhook's secret; its log says why", Err: err}
 	}
-	release, err := a.body(w, r, a.hookBodies, func(body []byte) (err error) {
+	release, err := a.body(w, r, a.hookBodies, onlyJSON, func(body []byte) (err error) {
 		if !p.signed(r.Header, key, body) {
 			w.Header().Set("WWW-Authenticate", `Signature realm="landfall"`)
 			return refuse(schema.CodeUnauthenticated, "%s is missing or not by the secret in the hub's settings; give the webhook the same secret", p.signature)
