@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -69,7 +68,7 @@ func TestAFullDiskRefusesReportsAndLosesNone(t *testing.T) {
 	if status, _ := request(t, http.MethodGet, h.url+"/healthz", "", ""); status != http.StatusOK {
 		t.Errorf("/healthz says %d on a full disk", status)
 	}
-	if !strings.Contains(h.log.since(0), "pace") { // "no space left", "not enough space"
+	if !h.log.says("pace") { // "no space left", "not enough space": it may be long ago when the machine is slow
 		t.Error("the log does not speak of space")
 	}
 

@@ -261,6 +261,13 @@ func (b *logBook) length() int {
 	return b.text.Len()
 }
 
+// says reports whether the log holds a text, wherever that stands.
+func (b *logBook) says(text string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Contains(b.text.String(), text)
+}
+
 // since returns the log from an offset on, its last 4 KB.
 func (b *logBook) since(offset int) string {
 	b.mu.Lock()
