@@ -56,8 +56,17 @@ type tree struct {
 	// configuration, with their versions.
 	Files   map[string]*file
 	Configs map[string]gitops.ID
+	// Past are the endpoints that the ref's own targets have had, Configured says
+	// that there were configurations.
+	Past       map[schema.Target]place
+	Configured bool
 	// claims are the files that say something of the ref's own targets.
 	claims map[schema.Target]map[string]bool
+}
+
+// place is where a target's manifests are.
+type place struct {
+	Path, URL string
 }
 
 // file is a file that says something. It is never changed.
@@ -69,7 +78,9 @@ type file struct {
 }
 
 func newTree() tree {
-	return tree{Files: map[string]*file{}, Configs: map[string]gitops.ID{}, claims: map[schema.Target]map[string]bool{}}
+	return tree{
+		Files: map[string]*file{}, Configs: map[string]gitops.ID{}, Past: map[schema.Target]place{}, claims: map[schema.Target]map[string]bool{},
+	}
 }
 
 // present is what is true of a target.
@@ -188,7 +199,7 @@ func (t *tree) setConfig(path string, id gitops.ID) {
 		delete(t.Configs, path)
 		return
 	}
-	t.Configs[path] = id
+	t.Configs[path], t.Configured = id, true
 }
 
 // put makes a file another one, or removes it where that is nil, and notes whose
@@ -219,6 +230,7 @@ func (t *tree) put(path string, f *file, own func(schema.Endpoint) bool, touched
 			continue
 		}
 		touched[c.Target] = true
+		t.Past[c.Target] = place{c.Endpoint.Path, c.URL}
 		if t.claims[c.Target] == nil {
 			t.claims[c.Target] = map[string]bool{}
 		}

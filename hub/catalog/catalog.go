@@ -111,9 +111,9 @@ type Catalog struct {
 	// came.
 	pushed map[record.RefKey][]*push
 	// stored are the deployment targets that ClickHouse has, live those that are
-	// named now.
-	stored, live map[schema.Target]record.NamedTarget
-	problems     map[string][]problem
+	// named now, former those that were.
+	stored, live, former map[schema.Target]record.NamedTarget
+	problems             map[string][]problem
 	// chains are those that ClickHouse had at the start.
 	chains map[record.RefKey][]record.Chain
 }

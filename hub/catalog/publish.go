@@ -32,17 +32,29 @@ func (c *Catalog) publish() {
 		facts.Targets = append(facts.Targets, n.Target)
 		c.live[t] = record.NamedTarget{Target: n.Target, Source: n.rank.String()}
 	}
+	c.former = map[schema.Target]record.NamedTarget{}
+	for _, s := range g.sheets {
+		for _, t := range s.past {
+			c.former[t.Target] = record.NamedTarget{Target: t, Source: byOwn.String(), Gone: true}
+		}
+	}
 	settled := c.settled()
 	for t, old := range c.stored {
-		if _, ok := c.live[t]; ok {
-			continue
+		_, named := c.live[t]
+		switch {
+		case named:
+		case old.Gone || settled:
+			old.Gone = true
+			c.former[t] = old
+		default: // until all is read, what was named before still is
+			facts.Targets = append(facts.Targets, old.Target)
+			delete(c.former, t)
 		}
-		// Until all is read, what was named before still is.
-		if old.Gone || settled {
+	}
+	for t, old := range c.former {
+		if _, named := c.live[t]; !named {
 			facts.Former = append(facts.Former, old.Target)
-			continue
 		}
-		facts.Targets = append(facts.Targets, old.Target)
 	}
 	facts.Environments = g.environments()
 	c.index.Store(names.New(facts))
@@ -198,9 +210,9 @@ func (c *Catalog) unstored() []record.NamedTarget {
 		}
 	}
 	if c.settled() {
-		for key, t := range c.stored {
-			if _, ok := c.live[key]; !ok && !t.Gone {
-				t.Gone = true
+		for key, t := range c.former {
+			_, named := c.live[key]
+			if old, ok := c.stored[key]; !named && (!ok || !old.Gone) {
 				rows = append(rows, t)
 			}
 		}

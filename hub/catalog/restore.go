@@ -52,8 +52,8 @@ func (c *Catalog) restore(ctx context.Context, h *gitops.History, b *book, writt
 		return nil //nolint:nilerr // it is only a copy
 	}
 	b.tree = newTree()
-	b.tree.Configs = copied.Configs
-	for path, f := range copied.Files {
+	b.tree.Configs, b.tree.Past, b.tree.Configured = copied.Tree.Configs, copied.Tree.Past, copied.Tree.Configured
+	for path, f := range copied.Tree.Files {
 		b.tree.put(path, f, b.own, map[schema.Target]bool{})
 	}
 	b.look()
@@ -91,11 +91,10 @@ func (c *Catalog) recall(ctx context.Context, b *book) error {
 
 // kept is what a copy holds.
 type kept struct {
-	Basis   uint64
-	Chain   uint32
-	Head    gitops.ID
-	Files   map[string]*file
-	Configs map[string]gitops.ID
+	Basis uint64
+	Chain uint32
+	Head  gitops.ID
+	Tree  tree
 }
 
 // copyOf names the file of a ref's copy. The number is that of its form.
@@ -109,7 +108,7 @@ func (c *Catalog) save(b *book) error {
 	if b.tree.Files == nil {
 		return nil
 	}
-	k := kept{Basis: b.basis, Chain: b.current().Number, Head: b.current().Head, Files: b.tree.Files, Configs: b.tree.Configs}
+	k := kept{Basis: b.basis, Chain: b.current().Number, Head: b.current().Head, Tree: b.tree}
 	var text bytes.Buffer
 	text.Write(make([]byte, sha256.Size))
 	if err := gob.NewEncoder(&text).Encode(k); err != nil {
@@ -133,7 +132,7 @@ func (c *Catalog) save(b *book) error {
 
 // load reads a copy.
 func load(name string) (kept, error) {
-	k := kept{Files: map[string]*file{}, Configs: map[string]gitops.ID{}}
+	k := kept{Tree: newTree()}
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return k, fmt.Errorf("reading a copy: %w", err)

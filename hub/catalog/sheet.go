@@ -17,7 +17,9 @@ type sheet struct {
 	key   record.RefKey
 	ref   names.Ref
 	files []filedAs
-	own   func(schema.Endpoint) bool
+	// past are the targets that the ref has had, with their endpoints.
+	past []names.Target
+	own  func(schema.Endpoint) bool
 }
 
 // filedAs is a file that says something, with its path.
@@ -31,7 +33,7 @@ func (b *book) sheet(h *gitops.History) *sheet {
 	s := &sheet{key: b.key, own: b.own}
 	s.ref = names.Ref{
 		Name: b.key.Ref, Lineage: lineage{h, slices.Clone(b.chains)},
-		Assignments: make(map[schema.Target][]names.Assignment, len(b.ledger)), Configured: len(b.tree.Configs) > 0,
+		Assignments: make(map[schema.Target][]names.Assignment, len(b.ledger)), Configured: b.tree.Configured,
 	}
 	for i := range b.chains {
 		s.ref.Chains = append(s.ref.Chains, b.chains[i].Chain)
@@ -40,6 +42,9 @@ func (b *book) sheet(h *gitops.History) *sheet {
 		if len(h.merged) > 0 {
 			s.ref.Assignments[t] = slices.Clip(h.merged)
 		}
+	}
+	for t, at := range b.tree.Past {
+		s.past = append(s.past, names.Target{Target: t, Endpoint: schema.Endpoint{Repo: b.key.Repo, Ref: b.key.Ref, Path: at.Path}, URL: at.URL})
 	}
 	if b.gone {
 		return s

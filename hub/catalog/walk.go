@@ -80,6 +80,7 @@ func (w *walk) begin(ctx context.Context) error {
 		return err
 	}
 	b.look()
+	b.unsaved = true
 	return nil
 }
 
