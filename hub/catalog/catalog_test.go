@@ -216,7 +216,7 @@ func TestBrokenFiles(t *testing.T) {
 	}
 	want := []string{
 		"main: broken.yaml:11: spec.deploymentTarget.environment is a list: it must be a text",
-		"main: helm/templates/ours.yml:3: not YAML",
+		"main: helm/templates/ours.yml:2: not YAML",
 		fmt.Sprintf("main: large.yaml: the file has %d bytes and is not read, 1048576 are the most: split it", len(large)),
 		`main: "odd/new\nline\t.yaml":1: metadata is missing: add it`,
 		`main: "odd/new\nline\t.yaml":3: nobody knows the field metadat: remove it; there are apiVersion, kind, metadata, spec`,
