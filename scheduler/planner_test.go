@@ -341,22 +341,28 @@ func TestWorkIsInProportion(t *testing.T) {
 		"a ConfigMap less":         {func(p *plane) { delete(p.main, "configs/common.yaml") }, nil},
 		"a new cluster type":       {func(p *plane) { p.env["n.yaml"] = clusterTypeDoc("north", "region: east", "flux", "ns", "config") }, append(slices.Clone(east), west...)},
 		"a cluster type less":      {func(p *plane) { delete(p.env, "east.yaml") }, west},
-		"a schema of the west":     {func(p *plane) { p.env["s.yaml"] = schemaDoc("w", "region: west", `{"type": "object"}`) }, east},
-		"a template of the east":   {func(p *plane) { p.main["templates/flux.yaml"] += "    more: x\n" }, west},
+		"a schema of the west":     {func(p *plane) { p.env["w.yaml"] = schemaDoc("w", "region: west", `{"type": "object"}`) }, east},
+		"a schema that a target names": {
+			func(p *plane) { p.env["s.yaml"] = schemaDoc("named", "region: nowhere", `{"type": "object"}`) },
+			[]string{"east/web-live", "east/web-test", "west/web-live", "west/web-test"},
+		},
+		"a template of the east": {func(p *plane) { p.main["templates/flux.yaml"] += "    more: x\n" }, west},
 		"a workload": {
-			func(p *plane) { p.sources["https://git.example/db"]["workload.yaml"] += "  configSchemas: []\n" },
-			[]string{"east/db-live", "east/db-test", "east/web-live", "east/web-test", "west/db-live", "west/db-test", "west/web-live", "west/web-test"},
+			func(p *plane) { p.sources["https://git.example/web"]["workload.yaml"] += "  configSchemas: [named]\n" },
+			[]string{"east/db-live", "east/db-test", "west/db-live", "west/db-test"},
 		},
 		"a target": {
 			func(p *plane) {
-				p.sources["https://git.example/db"]["workload.yaml"] = workloadDoc("db", target("test", "kind: test", "/deep"), target("live", "kind: live", ""))
+				p.sources["https://git.example/web"]["workload.yaml"] = workloadDoc("web", target("test", "kind: test", "/deep"), target("live", "kind: live", ""))
 			},
-			[]string{"east/db-live", "east/web-live", "east/web-test", "west/db-live", "west/web-live", "west/web-test"},
+			[]string{"east/db-live", "east/db-test", "east/web-live", "west/db-live", "west/db-test", "west/web-live"},
 		},
 		"another policy": {func(p *plane) { p.env["more.yaml"] = policyDoc("more", "web-team", "", "") }, append(slices.Clone(east), west...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := small()
+			p.env["s.yaml"] = schemaDoc("named", "region: nowhere", `{}`)
+			p.sources["https://git.example/db"]["workload.yaml"] += "  configSchemas: [named]\n"
 			planner := NewPlanner(tight)
 			before := planner.Plan(p.model("dev"))
 			tc.change(&p)
@@ -409,6 +415,20 @@ func TestTemplatesAreGivenUp(t *testing.T) {
 	}
 	if diff := cmp.Diff(plan, planner.Plan(p.model("dev"))); diff != "" {
 		t.Errorf("the second time:\n%s", diff)
+	}
+
+	// Those for which it was given up have their turn when others go.
+	for n := range 5 {
+		delete(p.env, fmt.Sprintf("types/%d.yaml", n))
+	}
+	if diff := cmp.Diff(NewPlanner(tight).Plan(p.model("dev")), planner.Plan(p.model("dev"))); diff != "" {
+		t.Errorf("with less cluster types (-cold +memory):\n%s", diff)
+	}
+	for n := range 5 {
+		p.env[fmt.Sprintf("types/%d.yaml", n)] = clusterTypeDoc(fmt.Sprintf("c%02d", n), "", "flux", "ns", "config")
+	}
+	if diff := cmp.Diff(plan, planner.Plan(p.model("dev"))); diff != "" {
+		t.Errorf("with more again:\n%s", diff)
 	}
 
 	// Where it fails for all, it is given up as a whole.

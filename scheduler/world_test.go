@@ -187,7 +187,8 @@ func (p *plane) change(r *rand.Rand) {
 		for _, t := range []string{"live", "test", "more"}[:1+r.IntN(3)] {
 			targets = append(targets, target(t, labels(), anyOf(r, "", "", "", "", "", "", ", extra: x", anyOf(r, "", "/../../.."))))
 		}
-		p.sources["https://git.example/"+name] = tree{"w.yaml": broken(workloadDoc(name, targets...))}
+		text := workloadDoc(name, targets...) + anyOf(r, "", "", fmt.Sprintf("  configSchemas: [s%d]\n", r.IntN(2)))
+		p.sources["https://git.example/"+name] = tree{"w.yaml": broken(text)}
 	}
 }
 
