@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,13 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/klog/v2"
-)
 
-// Exit codes of landfall-agent.
-const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
+	"github.com/landfall-hub/landfall/internal/command"
 )
 
 const usage = `landfall-agent tells a Landfall hub what Flux and Argo CD do on a cluster. On a
@@ -49,53 +42,26 @@ Flags of run and config check; each is also LANDFALL_… in the environment:
 
 // Program is the command line around the agent, with what only a main function
 // may read.
-type Program struct {
-	Args           []string
-	Env            func(string) string
-	Stdout, Stderr io.Writer
-	Version        string
-}
+type Program command.Program
 
 // Main runs a command and returns the exit code: 0 done, 1 failed, 2 usage.
 func (p Program) Main(ctx context.Context) int {
-	command, rest := "", []string(nil)
-	if len(p.Args) > 0 {
-		command, rest = p.Args[0], p.Args[1:]
-	}
-	switch command {
-	case "run":
-		return p.run(ctx, rest)
-	case "config":
-		if len(rest) > 0 && rest[0] == "check" {
-			return p.check(rest[1:])
-		}
-	case "version", "--version":
-		fmt.Fprintln(p.Stdout, p.Version)
-		return exitDone
-	case "help", "-h", "--help":
-		fmt.Fprint(p.Stdout, usage)
-		return exitDone
-	}
-	fmt.Fprint(p.Stderr, usage)
-	return exitUsage
+	return command.Service[Config]{
+		Name: "landfall-agent", Run: "run", Usage: usage, Settings: configuration, Serve: runService, Check: checkSettings,
+	}.Main(ctx, command.Program(p))
 }
 
-func (p Program) run(ctx context.Context, args []string) int {
-	config, code, ok := p.load("run", args)
-	if !ok {
-		return code
+func runService(ctx context.Context, p command.Program, config Config) error {
+	if p.Env("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
 	}
-	p.saveMemory()
 	log := newLogger(p.Stderr, config.Log)
 	klog.SetSlogLogger(log.With("part", "client-go"))
 	a, err := New(Options{Config: config, Version: p.Version, Log: log, Env: p.Env})
 	if err != nil {
-		return p.fail(exitFailed, err)
+		return err
 	}
-	if err := a.Run(ctx); err != nil {
-		return p.fail(exitFailed, err)
-	}
-	return exitDone
+	return a.Run(ctx)
 }
 
 // gcPercent is how far the heap may grow before it is cleaned, where the
@@ -103,12 +69,6 @@ func (p Program) run(ctx context.Context, args []string) int {
 // so that memory is dearer to it than processor time. There is no limit: one
 // that a large cluster exceeds would cost it all of its time.
 const gcPercent = 50
-
-func (p Program) saveMemory() {
-	if p.Env("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
-}
 
 func newLogger(to io.Writer, c LogConfig) *slog.Logger {
 	options := &slog.HandlerOptions{Level: c.Level}
@@ -118,37 +78,16 @@ func newLogger(to io.Writer, c LogConfig) *slog.Logger {
 	return slog.New(slog.NewTextHandler(to, options))
 }
 
-func (p Program) check(args []string) int {
-	config, code, ok := p.load("config check", args)
-	if !ok {
-		return code
-	}
+// checkSettings looks whether hub and API server could be asked, without asking.
+func checkSettings(p command.Program, config Config) (string, error) {
 	if _, err := newHubClient(config.Hub, p.Version); err != nil {
-		return p.fail(exitUsage, err)
+		return "", err
 	}
 	if config.Kubernetes.Kubeconfig != "" {
 		if _, err := restConfig(config.Kubernetes); err != nil {
-			return p.fail(exitUsage, err)
+			return "", err
 		}
 	}
-	fmt.Fprintf(p.Stdout, "the settings are good: report %s of the cluster %s to %s\n", strings.Join(config.reported(), ", "), config.Cluster.Name, config.Hub.URL)
-	return exitDone
-}
-
-// load reads the settings; ok is false where the program is to end with code.
-func (p Program) load(command string, args []string) (config Config, code int, ok bool) {
-	config, err := program.Load("landfall-agent "+command, args, p.Env)
-	switch {
-	case err == nil:
-		return config, exitDone, true
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(p.Stdout, usage)
-		return config, exitDone, false
-	}
-	return config, p.fail(exitUsage, err), false
-}
-
-func (p Program) fail(code int, err error) int {
-	fmt.Fprintln(p.Stderr, "landfall-agent:", err)
-	return code
+	return fmt.Sprintf("the settings are good: report %s of the cluster %s to %s",
+		strings.Join(config.reported(), ", "), config.Cluster.Name, config.Hub.URL), nil
 }

@@ -121,8 +121,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// program describes the settings; see settings.Settings.
-var program = settings.Settings[Config]{
+// configuration is how the settings are read.
+var configuration = settings.Settings[Config]{
 	Default:  DefaultConfig,
 	Flags:    (*Config).flags,
 	Validate: (*Config).validate,

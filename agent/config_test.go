@@ -35,7 +35,7 @@ func TestDefaults(t *testing.T) {
 		"file":  {"--config", write(t, "agent.yaml", least)},
 		"flags": {"--cluster", "drone-07", "--hub", "https://hub.example"},
 	} {
-		got, err := program.Load("test", args, environment(nil))
+		got, err := configuration.Load("test", args, environment(nil))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -79,7 +79,7 @@ log: {level: debug, format: json}
 `
 
 func TestWholeFile(t *testing.T) {
-	got, err := program.Load("test", []string{"--config", write(t, "agent.yaml", wholeFile)}, environment(nil))
+	got, err := configuration.Load("test", []string{"--config", write(t, "agent.yaml", wholeFile)}, environment(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestOverrides(t *testing.T) {
 		"LANDFALL_CONTEXT": "env", "LANDFALL_DISCOVERY_INTERVAL": "1s", "LANDFALL_FLUX": "false", "LANDFALL_ARGOCD_NAMESPACE": "env",
 		"LANDFALL_LISTEN": "env:1", "LANDFALL_LOG_LEVEL": "warn", "LANDFALL_LOG_FORMAT": "text",
 	}
-	got, err := program.Load("test", []string{"--cluster", "flag", "--heartbeat-interval", "3s", "--flux=true"}, environment(env))
+	got, err := configuration.Load("test", []string{"--cluster", "flag", "--heartbeat-interval", "3s", "--flux=true"}, environment(env))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestOverrides(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	got, err = program.Load("test", nil, environment(map[string]string{"LANDFALL_CLUSTER": "a", "LANDFALL_HUB": "http://h", "LANDFALL_TOKEN": "s3cr3t"}))
+	got, err = configuration.Load("test", nil, environment(map[string]string{"LANDFALL_CLUSTER": "a", "LANDFALL_HUB": "http://h", "LANDFALL_TOKEN": "s3cr3t"}))
 	if err != nil || got.Hub.Token != "s3cr3t" {
 		t.Errorf("the token of the environment: %q, %v", got.Hub.Token, err)
 	}
@@ -185,7 +185,7 @@ func TestBadSettings(t *testing.T) {
 				path = write(t, "agent.yaml", c.file)
 				args = append(args, "--config", path)
 			}
-			_, err := program.Load("test", args, environment(c.env))
+			_, err := configuration.Load("test", args, environment(c.env))
 			if err == nil {
 				t.Fatalf("no error: %s", c.reason)
 			}

@@ -71,7 +71,7 @@ func TestDocumentedRole(t *testing.T) {
 // flag is in its table and in the help.
 func TestDocumentedSettings(t *testing.T) {
 	text, blocks := document(t)
-	got, err := program.Load("test", []string{"--config", write(t, "agent.yaml", blocks[1])}, environment(nil))
+	got, err := configuration.Load("test", []string{"--config", write(t, "agent.yaml", blocks[1])}, environment(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestDocumentedSettings(t *testing.T) {
 // A host's settings in the document are all there are, with their defaults.
 func TestDocumentedHost(t *testing.T) {
 	_, blocks := document(t)
-	got, err := program.Load("test", []string{"--config", write(t, "agent.yaml", least+blocks[2])}, environment(nil))
+	got, err := configuration.Load("test", []string{"--config", write(t, "agent.yaml", least+blocks[2])}, environment(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ host:
       interval: 1s
       apply: {shell: "cat a; test \"$(cat a)\" != 2"}
 `)
-	config, err := program.Load("test", []string{"--config", file}, environment(nil))
+	config, err := configuration.Load("test", []string{"--config", file}, environment(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ host:
 func TestHostSettings(t *testing.T) {
 	const folder = "    - name: a\n      repo: /srv/git/a\n      apply: {shell: make}\n"
 	const good = "cluster: {name: h}\nhub: {url: 'https://hub.example'}\nhost:\n  state_dir: /var/lib/landfall\n  folders:\n" + folder
-	config, err := program.Load("test", []string{"--config", write(t, "agent.yaml", good)}, environment(nil))
+	config, err := configuration.Load("test", []string{"--config", write(t, "agent.yaml", good)}, environment(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestHostSettings(t *testing.T) {
 		"only a bound": {"cluster: {name: h}\nhub: {url: 'https://hub.example'}\nhost: {parallel: 2}\n", "host.state_dir is an absolute folder"},
 	}
 	for name, c := range cases {
-		_, err := program.Load("test", []string{"--config", write(t, "agent.yaml", c.text)}, environment(nil))
+		_, err := configuration.Load("test", []string{"--config", write(t, "agent.yaml", c.text)}, environment(nil))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
@@ -147,7 +147,7 @@ func TestHostStateIsTaken(t *testing.T) {
 // The Ansible example: settings that the agent takes, and a playbook that is one.
 func TestAnsibleExample(t *testing.T) {
 	const folder = "../examples/ansible"
-	config, err := program.Load("test", []string{"--config", folder + "/agent.yaml"}, environment(nil))
+	config, err := configuration.Load("test", []string{"--config", folder + "/agent.yaml"}, environment(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

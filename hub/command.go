@@ -2,22 +2,13 @@ package hub
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 
 	"github.com/landfall-hub/landfall/hub/engine"
+	"github.com/landfall-hub/landfall/internal/command"
 	"github.com/landfall-hub/landfall/schema"
-)
-
-// Exit codes of landfall-hub.
-const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
 )
 
 const usage = `landfall-hub stores what agents report and says where a commit has landed.
@@ -36,79 +27,48 @@ Flags of serve and config check; each is also LANDFALL_… in the environment:
 
 // Program is the command line around the hub, with what only a main function
 // may read.
-type Program struct {
-	Args           []string
-	Env            func(string) string
-	Stdout, Stderr io.Writer
-	Version        string
-}
+type Program command.Program
 
 // Main runs a command and returns the exit code: 0 done, 1 failed, 2 usage.
 func (p Program) Main(ctx context.Context) int {
-	command, rest := "", []string(nil)
-	if len(p.Args) > 0 {
-		command, rest = p.Args[0], p.Args[1:]
-	}
-	switch command {
-	case "serve":
-		return p.serve(ctx, rest)
-	case "config":
-		if len(rest) > 0 && rest[0] == "check" {
-			return p.check(rest[1:])
-		}
-	case "version", "--version":
-		fmt.Fprintln(p.Stdout, p.Version)
-		return exitDone
-	case "help", "-h", "--help":
-		fmt.Fprint(p.Stdout, usage)
-		return exitDone
-	}
-	fmt.Fprint(p.Stderr, usage)
-	return exitUsage
+	return command.Service[Config]{
+		Name: "landfall-hub", Run: "serve", Usage: usage, Settings: configuration, Serve: runService, Check: checkSettings,
+	}.Main(ctx, command.Program(p))
 }
 
-func (p Program) serve(ctx context.Context, args []string) int {
-	config, code, ok := p.load("serve", args)
-	if !ok {
-		return code
-	}
+func runService(ctx context.Context, p command.Program, config Config) error {
 	log := slog.New(slog.NewTextHandler(p.Stderr, nil))
 	h, err := New(Options{Config: config, Version: p.Version, Log: log, EngineLibrary: p.Env("LANDFALL_CHDB_LIB")})
 	if err != nil {
-		return p.fail(exitFailed, err)
+		return err
 	}
 	for _, note := range notes(config) {
 		log.Warn("a setting has no effect", "note", note)
 	}
-	if err := h.Run(ctx); err != nil {
-		return p.fail(exitFailed, err)
-	}
-	return exitDone
+	return h.Run(ctx)
 }
 
-func (p Program) check(args []string) int {
-	config, code, ok := p.load("config check", args)
-	if !ok {
-		return code
-	}
+// checkSettings reads the files that the settings name.
+func checkSettings(_ command.Program, config Config) (string, error) {
 	if file := config.ClickHouse.ReaderPasswordFile; file != "" {
 		if _, _, err := engine.ReadPassword(file); err != nil {
-			return p.fail(exitUsage, fmt.Errorf("clickhouse.reader_password_file: %w", err))
+			return "", fmt.Errorf("clickhouse.reader_password_file: %w", err)
 		}
 	}
 	if err := config.Webhooks.check(); err != nil {
-		return p.fail(exitUsage, err)
+		return "", err
 	}
+	var text strings.Builder
 	for _, note := range notes(config) {
-		fmt.Fprintln(p.Stdout, "note: "+note)
+		fmt.Fprintln(&text, "note: "+note)
 	}
 	where := "the embedded ClickHouse in " + config.DataDir
 	if config.ClickHouse.URL != "" {
 		server, _, _ := strings.Cut(schema.StripUserInfo(config.ClickHouse.URL), "?") // a password may stand there too
 		where = "the ClickHouse server at " + server
 	}
-	fmt.Fprintf(p.Stdout, "the settings are good: serve on %s with %s\n", config.Listen, where)
-	return exitDone
+	fmt.Fprintf(&text, "the settings are good: serve on %s with %s", config.Listen, where)
+	return text.String(), nil
 }
 
 // notes say what settings ask for that this version does not do.
@@ -118,22 +78,4 @@ func notes(c Config) []string {
 		notes = append(notes, "control_planes are read but not scheduled by this version")
 	}
 	return notes
-}
-
-// load reads the settings; ok is false where the program is to end with code.
-func (p Program) load(command string, args []string) (config Config, code int, ok bool) {
-	config, err := loadConfig("landfall-hub "+command, args, p.Env)
-	switch {
-	case err == nil:
-		return config, exitDone, true
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(p.Stdout, usage)
-		return config, exitDone, false
-	}
-	return config, p.fail(exitUsage, err), false
-}
-
-func (p Program) fail(code int, err error) int {
-	fmt.Fprintln(p.Stderr, "landfall-hub:", err)
-	return code
 }

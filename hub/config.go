@@ -151,10 +151,8 @@ func (c *Config) flags(set *flag.FlagSet) {
 	set.StringVar(&c.ClickHouse.Cluster, "clickhouse-cluster", c.ClickHouse.Cluster, "name of the ClickHouse cluster behind that server")
 }
 
-// loadConfig reads the settings that args, env and the file they name give.
-func loadConfig(name string, args []string, env func(string) string) (Config, error) {
-	return settings.Settings[Config]{Default: DefaultConfig, Flags: (*Config).flags, Validate: (*Config).validate}.Load(name, args, env)
-}
+// configuration is how the settings are read.
+var configuration = settings.Settings[Config]{Default: DefaultConfig, Flags: (*Config).flags, Validate: (*Config).validate}
 
 func (c *Config) validate() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {

@@ -70,7 +70,7 @@ func TestPrecedence(t *testing.T) {
 						args = append(args, "--config", path)
 					}
 				}
-				c, err := loadConfig("test", args, environment(env))
+				c, err := configuration.Load("test", args, environment(env))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -84,7 +84,7 @@ func TestPrecedence(t *testing.T) {
 }
 
 func TestWholeFile(t *testing.T) {
-	c, err := loadConfig("test", []string{"--config", settingsFile(t, `
+	c, err := configuration.Load("test", []string{"--config", settingsFile(t, `
 listen: "[::1]:9000"
 data_dir: /var/lib/landfall
 clickhouse: {url: "", cluster: "", listen: "127.0.0.1:8123", reader_password_file: /run/secrets/reader}
@@ -190,7 +190,7 @@ func TestBadSettings(t *testing.T) {
 				path = settingsFile(t, tc.file)
 				args = append(args, "--config", path)
 			}
-			_, err := loadConfig("test", args, environment(tc.env))
+			_, err := configuration.Load("test", args, environment(tc.env))
 			if err == nil {
 				t.Fatalf("%s No error.", tc.reason)
 			}

@@ -168,7 +168,7 @@ func when(flag, text string, now time.Time) (time.Time, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		var n uint64
 		n, err = strconv.ParseUint(days, 10, 16)
-		ago = time.Duration(n) * 24 * time.Hour //nolint:gosec // 16 bits of days fit
+		ago = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || ago < 0 {
 		return time.Time{}, usagef("--%s is a time such as 2026-11-20T09:00:00Z, or how long ago it was such as 90m, 24h or 7d; not %q", flag, text)

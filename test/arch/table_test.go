@@ -47,7 +47,7 @@ var (
 // wiring is what the root packages agent and hub may take beside their own
 // parts: every internal package but internal/chdb.
 var wiring = []string{
-	"internal/forge", "internal/gitlink", "internal/gitrepo", "internal/httpserver", "internal/hubclient", "internal/lease", "internal/lifecycle", "internal/settings",
+	"internal/command", "internal/forge", "internal/gitlink", "internal/gitrepo", "internal/httpserver", "internal/hubclient", "internal/lease", "internal/lifecycle", "internal/settings",
 }
 
 // rows is the table of the design, "what each folder may import", as data. It
@@ -89,6 +89,7 @@ var rows = []row{
 		folder: "internal/chdb", imports: []string{purego}, tests: []string{clickhouse, "github.com/ClickHouse/ch-go"},
 		why: "libchdb behind ClickHouse's HTTP interface and nothing else; purego makes a dynamic binary, so it stays here",
 	},
+	{folder: "internal/command", imports: []string{"internal/settings"}, why: "one named job: hub and agent are run, checked and asked for their version the same way"},
 	{folder: "internal/httpserver", why: "one named job; listeners and shutdown need no library"},
 	{folder: "internal/lifecycle", why: "one named job: hub and agent start and stop their parts the same way"},
 	{folder: "internal/settings", imports: []string{yaml}, why: "one named job: hub and agent read file, environment and flags the same way"},
