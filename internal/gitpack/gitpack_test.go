@@ -93,6 +93,19 @@ func TestIndexIsGits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := git(t, dir, []byte("main\n"), append([]string{"pack-objects", "--quiet", "--stdout", "--revs", "--no-reuse-delta"}, args...)...)
+			p, err := scan(t.Context(), bytes.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			deltas := 0
+			for _, e := range p.entries {
+				if e.kind.IsDelta() {
+					deltas++
+				}
+			}
+			if deltas > 50 != (name != "no deltas") || len(p.refs) > 50 != (name == "deltas by id") {
+				t.Errorf("%d deltas, %d of them by id: they show nothing", deltas, len(p.refs))
+			}
 			ended := false
 			folder := t.TempDir()
 			got, err := Receive(t.Context(), folder, iotest{bytes.NewReader(text)}, func() { ended = true })
@@ -576,7 +589,7 @@ func TestSweep(t *testing.T) {
 // BenchmarkReceive takes a pack of 2,000 commits.
 func BenchmarkReceive(b *testing.B) {
 	dir := history(b, 2000)
-	text := git(b, dir, []byte("main\n"), "pack-objects", "--quiet", "--stdout", "--revs", "--delta-base-offset")
+	text := git(b, dir, []byte("main\n"), "pack-objects", "--quiet", "--stdout", "--revs", "--delta-base-offset", "--no-reuse-delta")
 	b.Run("landfall", func(b *testing.B) {
 		b.SetBytes(int64(len(text)))
 		b.ReportAllocs()
