@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -139,40 +137,15 @@ func explained(environment string, x *scheduler.Planned) *explanation {
 	for _, f := range x.Files {
 		e.Files = append(e.Files, f.Name)
 	}
-	values := map[string]any{}
-	leaves(values, nil, x.Config.Data)
-	for _, key := range slices.Sorted(maps.Keys(x.Config.Origins)) {
-		o := x.Config.Origins[key]
+	for _, v := range x.Config.Values() {
 		e.Values = append(e.Values, valueOrigin{
-			Key: key, Value: fmt.Sprint(values[key]), ConfigMap: o.ConfigMap, Place: o.Place.String(), Overridden: notNil(o.Overridden),
+			Key: v.Key, Value: fmt.Sprint(v.Value), ConfigMap: v.ConfigMap, Place: v.Place.String(), Overridden: notNil(v.Overridden),
 		})
 	}
 	for _, v := range x.Violations {
 		e.Violations = append(e.Violations, violation(&v).Error())
 	}
 	return e
-}
-
-// leaves gathers the values that are no maps and lists, or empty ones, by their
-// keys.
-func leaves(found map[string]any, names []string, v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		for name, item := range v {
-			leaves(found, append(slices.Clip(names), name), item)
-		}
-		if len(v) > 0 {
-			return
-		}
-	case []any:
-		for i, item := range v {
-			leaves(found, append(slices.Clip(names), strconv.Itoa(i)), item)
-		}
-		if len(v) > 0 {
-			return
-		}
-	}
-	found[compose.Key(names...)] = v
 }
 
 // violation words what a schema objects to.

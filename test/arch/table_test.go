@@ -231,8 +231,9 @@ var rows = []row{
 		why:   "follows histories and keeps what they say; where that is kept is an interface",
 	},
 	{
-		folder: "hub/control", imports: []string{"scheduler", "internal/gitrepo"}, tests: []string{"hub/..."},
-		why: "runs the scheduler for the hub: the one bridge between the two",
+		folder: "hub/control", imports: []string{"scheduler", "scheduler/...", "internal/gitrepo", "hub/record"},
+		tests: []string{"hub/...", "internal/gitrepo/gittest"},
+		why:   "runs the scheduler for the hub: the one bridge between the two",
 	},
 	{folder: "hub/promotion", tests: []string{"hub/..."}, why: "a state machine over verdicts; it needs only their words"},
 
