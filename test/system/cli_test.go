@@ -132,6 +132,17 @@ func TestTheCommandLineShowsWhatTheHubKnows(t *testing.T) {
 	if err := json.Unmarshal([]byte(as("status", "-o", "json")), &states); err != nil || len(states.Items) != 1 || states.Items[0].Status != schema.StatusFailure {
 		t.Errorf("want one row that failed: %+v, %v", states, err)
 	}
+	for _, table := range []string{as("history", "--cluster", g.cluster, "--from", "1h"), as("history", "-o", "csv"), as("drift", "--all"), as("status", "--summary", "--environment", "stage")} {
+		if !strings.Contains(table, g.cluster) && !strings.Contains(table, string(schema.StatusFailure)) {
+			t.Errorf("the table does not tell of the failure on %s:\n%s", g.cluster, table)
+		}
+	}
+	for _, empty := range [][]string{{"compare"}, {"dora", "--from", "7d"}} { // nobody says what the application is called
+		var rows struct{ Items []any }
+		if err := json.Unmarshal([]byte(as(append(empty, "-o", "json")...)), &rows); err != nil || rows.Items == nil || len(rows.Items) > 0 {
+			t.Errorf("%v: want an empty list: %+v, %v", empty, rows, err)
+		}
+	}
 	secret := strings.TrimSpace(as("tokens", "create", "--role", "reader", "--name", "screens"))
 	if _, stdout, stderr := landfall(t, g.url, []string{"LANDFALL_TOKEN=" + secret}, "clusters"); !strings.Contains(stdout, g.cluster) {
 		t.Errorf("a reader's token shows no clusters: %s %s", stdout, stderr)
