@@ -55,7 +55,7 @@ func checkSettings(_ command.Program, config Config) (string, error) {
 			return "", fmt.Errorf("clickhouse.reader_password_file: %w", err)
 		}
 	}
-	if err := config.Webhooks.check(); err != nil {
+	if _, err := config.Webhooks.check(); err != nil {
 		return "", err
 	}
 	var text strings.Builder

@@ -66,8 +66,12 @@ func New(opts Options) (*Hub, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	if err := opts.Config.Webhooks.check(); err != nil {
+	open, err := opts.Config.Webhooks.check()
+	if err != nil {
 		return nil, err
+	}
+	for _, file := range open {
+		opts.Log.Warn("a webhook's secret can be read by everybody on this machine; chmod o-rwx would change that", "file", file)
 	}
 	h := &Hub{opts: opts, registry: prometheus.NewRegistry()}
 	h.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -34,19 +34,24 @@ func (c WebhooksConfig) files() map[string]string {
 	return files
 }
 
-// check reads each secret once, so that a wrong path is told at the start.
-func (c WebhooksConfig) check() error {
+// check reads each secret once, so that a wrong path is told at the start. It
+// returns the files that everybody on this machine may read.
+func (c WebhooksConfig) check() (open []string, err error) {
 	var errs []error
 	for _, name := range []string{"github", "gitlab", "gitea"} {
 		file, ok := c.files()[name]
 		if !ok {
 			continue
 		}
-		if _, _, err := engine.ReadPassword(file); err != nil {
+		_, anybody, err := engine.ReadPassword(file)
+		if err != nil {
 			errs = append(errs, fmt.Errorf("webhooks.%s.secret_file: %w", name, err))
 		}
+		if anybody {
+			open = append(open, file)
+		}
 	}
-	return errors.Join(errs...)
+	return open, errors.Join(errs...)
 }
 
 // webhooks are answered by fetching. Secrets are read anew each time: mounted

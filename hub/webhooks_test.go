@@ -1,11 +1,13 @@
 package hub
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +17,37 @@ import (
 
 	"github.com/landfall-hub/landfall/schema"
 )
+
+// TestOpenSecrets warns of secrets that everybody may read.
+func TestOpenSecrets(t *testing.T) {
+	dir := t.TempDir()
+	var log bytes.Buffer
+	config := DefaultConfig()
+	config.Listen, config.DataDir = "127.0.0.1:0", filepath.Join(dir, "data")
+	config.ClickHouse.URL = "http://127.0.0.1:1" // nobody is asked
+	for name, c := range map[string]struct {
+		mode   os.FileMode
+		secret *WebhookConfig
+	}{"open": {0o644, &config.Webhooks.GitHub}, "kept": {0o600, &config.Webhooks.GitLab}} {
+		c.secret.SecretFile = filepath.Join(dir, name)
+		if err := os.WriteFile(c.secret.SecretFile, []byte("s3cr3t"), c.mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(c.secret.SecretFile, c.mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := New(Options{Config: config, Version: "test", Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.listener.Close(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), filepath.Join(dir, "open")) || strings.Contains(log.String(), filepath.Join(dir, "kept")) || strings.Contains(log.String(), "s3cr3t") {
+		t.Errorf("the log is\n%s", log.String())
+	}
+}
 
 // TestWebhook follows a repository once an hour: what is pushed is known at once
 // when the server tells, under any of its names.
