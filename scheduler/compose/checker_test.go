@@ -112,17 +112,17 @@ func TestRule5Blame(t *testing.T) {
 	a := assignment("large", "app", map[string]string{"region": "west"}, nil)
 	a.Target.Schemas = []string{"named", "{properties: {URL: {pattern: '^https:'}}, required: [PORT]}"}
 	maps := []controlplane.ConfigMap{
-		configMap("a", nil, "URL", "https://a", "LIST", "[1]"), configMap("b", map[string]string{"region": "west"}, "URL", "mysql://user:secret@b", "LIST", "[1]"),
+		configMap("a", nil, "URL", "https://a", "LIST", "[1]", "AA", "x"), configMap("b", map[string]string{"region": "west"}, "URL", "mysql://user:secret@b", "LIST", "[1]"),
 	}
 	schemas := []controlplane.ConfigSchema{
 		configSchema("everywhere", nil, `{"properties": {"LIST": {"uniqueItems": true}}}`),
 		configSchema("east", map[string]string{"region": "east"}, `{"required": ["EAST"]}`),
-		configSchema("named", map[string]string{"region": "east"}, `{"additionalProperties": false, "properties": {"LIST": {}, "URL": {}, "NAMED": {}}, "required": ["NAMED"]}`),
+		configSchema("named", map[string]string{"region": "east"}, `{"additionalProperties": false, "properties": {"AA": {}, "LIST": {}, "URL": {}, "NAMED": {}}, "required": ["NAMED"]}`),
 		configSchema("west", map[string]string{"region": "west", "platform-config": "true"}, `{"properties": {"LIST": {"maxItems": 1}}, "maxProperties": 1}`),
 	}
 	at := func(file string, line int) controlplane.Place { return controlplane.Place{File: file, Line: line} }
 	want := []Violation{
-		{Key: "", Schema: "west", ConfigMap: "b", Place: at("b.yaml", 11), Message: "has 2 keys, must have 1 at most"},
+		{Key: "", Schema: "west", ConfigMap: "b", Place: at("b.yaml", 11), Message: "has 3 keys, must have 1 at most"},
 		{Key: "LIST", Schema: "everywhere", ConfigMap: "b", Place: at("b.yaml", 11), Message: "items 0 and 1 are equal, and must not be"},
 		{Key: "LIST", Schema: "west", ConfigMap: "b", Place: at("b.yaml", 11), Message: "has 2 items, must have 1 at most"},
 		{Key: "NAMED", Schema: "named", Place: at("named.yaml", 1), Message: "is missing, and the schema requires it"},

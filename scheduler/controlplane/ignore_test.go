@@ -3,7 +3,6 @@ package controlplane
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -134,7 +133,7 @@ func gitIgnored(t *testing.T, git, below string, patterns, paths []string) map[s
 		ignored[strings.TrimSpace(line)] = true
 	}
 	if len(out) > 0 && len(ignored) == 0 {
-		t.Fatal(fmt.Sprintf("git said %q", out))
+		t.Fatalf("git said %q", out)
 	}
 	return ignored
 }

@@ -22,8 +22,8 @@ type reader struct {
 	count    int
 }
 
-// complain notes what is wrong with a node of the document, once.
-func (r *reader) complain(n *yaml.Node, format string, args ...any) {
+// complainf notes what is wrong with a node of the document, once.
+func (r *reader) complainf(n *yaml.Node, format string, args ...any) {
 	p := Problem{Place: r.part.at(n), Message: fmt.Sprintf(format, args...)}
 	if slices.Contains(r.problems, p) {
 		return
@@ -66,17 +66,17 @@ func (r *reader) object(n *yaml.Node, path string) object {
 		return o
 	}
 	if n.Kind != yaml.MappingNode {
-		r.complain(n, "%s must be a mapping", path)
+		r.complainf(n, "%s must be a mapping", path)
 		return o
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		if k.Kind != yaml.ScalarNode {
-			r.complain(k, "a key of %s is no plain text", path)
+			r.complainf(k, "a key of %s is no plain text", path)
 			continue
 		}
 		if _, twice := o.keys[k.Value]; twice {
-			r.complain(k, "%s stands there twice: remove one", o.key(k.Value))
+			r.complainf(k, "%s stands there twice: remove one", o.key(k.Value))
 			continue
 		}
 		o.keys[k.Value], o.lines[k.Value] = v, r.part.at(k).Line
@@ -118,7 +118,7 @@ func (o object) text(name string) string {
 		return ""
 	}
 	if n.Kind != yaml.ScalarNode {
-		o.r.complain(n, "%s must be text", o.key(name))
+		o.r.complainf(n, "%s must be text", o.key(name))
 		return ""
 	}
 	return n.Value
@@ -140,7 +140,7 @@ func (o object) missing(name string) {
 	if n := o.keys[name]; n != nil {
 		at = n
 	}
-	o.r.complain(at, "%s is missing: add it", o.key(name))
+	o.r.complainf(at, "%s is missing: add it", o.key(name))
 }
 
 // texts returns a mapping of texts; nil where there is none.
@@ -163,7 +163,7 @@ func (o object) list(name string) []*yaml.Node {
 		return nil
 	}
 	if n.Kind != yaml.SequenceNode {
-		o.r.complain(n, "%s must be a list", o.key(name))
+		o.r.complainf(n, "%s must be a list", o.key(name))
 		return nil
 	}
 	return n.Content
@@ -173,7 +173,7 @@ func (o object) list(name string) []*yaml.Node {
 func (o object) only(names ...string) {
 	for i := 0; o.node != nil && i+1 < len(o.node.Content); i += 2 {
 		if k := o.node.Content[i]; o.keys[k.Value] != nil && !slices.Contains(names, k.Value) {
-			o.r.complain(k, "%s is not known here, only %s: remove or correct it", o.key(k.Value), strings.Join(names, ", "))
+			o.r.complainf(k, "%s is not known here, only %s: remove or correct it", o.key(k.Value), strings.Join(names, ", "))
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (o object) values(name string) map[string]any {
 	for _, k := range slices.Sorted(maps.Keys(sub.keys)) {
 		v, bad := plain(sub.keys[k])
 		if bad != nil {
-			o.r.complain(bad, "%s is no plain value: keys must be text and stand there once", sub.key(k))
+			o.r.complainf(bad, "%s is no plain value: keys must be text and stand there once", sub.key(k))
 			continue
 		}
 		all[k] = v
@@ -254,7 +254,7 @@ func scalar(n *yaml.Node) any {
 // mapping or list, which is returned as plain values. Text that only looks like
 // it, such as a template's {{ }}, is none.
 func Structured(text string) (v any, ok bool) {
-	if len(text) > mostBytes || strings.IndexAny(text, ":[{-") < 0 {
+	if len(text) > mostBytes || !strings.ContainsAny(text, ":[{-") {
 		return nil, false
 	}
 	root, _, err := parseYAML([]byte(text))

@@ -63,12 +63,12 @@ func (o object) selector(name string) Selector {
 		key, name := e.wanted("key"), e.wanted("operator")
 		op, ok := operators[name]
 		if !ok && name != "" {
-			o.r.complain(e.keys["operator"], "%s %q is no operator: In, NotIn, Exists and DoesNotExist are", e.key("operator"), name)
+			o.r.complainf(e.keys["operator"], "%s %q is no operator: In, NotIn, Exists and DoesNotExist are", e.key("operator"), name)
 		}
 		values := make([]string, 0, len(e.list("values")))
 		for _, v := range e.list("values") {
 			if v.Kind != yaml.ScalarNode {
-				o.r.complain(v, "%s must be texts", e.key("values"))
+				o.r.complainf(v, "%s must be texts", e.key("values"))
 				continue
 			}
 			values = append(values, v.Value)
@@ -84,7 +84,7 @@ func (o object) selector(name string) Selector {
 func (s *Selector) require(r *reader, at *yaml.Node, key string, op selection.Operator, values []string) {
 	q, err := labels.NewRequirement(key, op, values)
 	if err != nil {
-		r.complain(at, "selector: %v", err)
+		r.complainf(at, "selector: %v", err)
 		return
 	}
 	s.requirements = append(s.requirements, *q)

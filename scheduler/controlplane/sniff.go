@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"bytes"
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -42,10 +43,10 @@ func sniff(text []byte) guess {
 		}
 		if line[0] != ' ' {
 			inMeta, labelsAt = line == "metadata:", -1
-			if m := topField.FindStringSubmatch(line); m != nil && m[1] == "kind" && g.kind == "" {
-				g.kind = m[2]
-			} else if m != nil && m[1] == "apiVersion" && g.apiVersion == "" {
-				g.apiVersion = m[2]
+			if m := topField.FindStringSubmatch(line); len(m) == 3 && m[1] == "kind" {
+				g.kind = cmp.Or(g.kind, m[2])
+			} else if len(m) == 3 {
+				g.apiVersion = cmp.Or(g.apiVersion, m[2])
 			}
 			continue
 		}

@@ -129,7 +129,7 @@ func (d *draft) folderName(o object, field string) string {
 		return ""
 	}
 	if bad := validation.IsDNS1123Subdomain(name); len(bad) > 0 {
-		d.complain(o.get(field), "%s %s is no name: lower-case letters, digits, - and . are, at most 253 of them, "+
+		d.complainf(o.get(field), "%s %s is no name: lower-case letters, digits, - and . are, at most 253 of them, "+
 			"beginning and ending with a letter or digit", o.key(field), quoted(name))
 		return ""
 	}
@@ -157,10 +157,10 @@ func (d *draft) checkedLabels(o object) map[string]string {
 			continue
 		}
 		if bad := validation.IsQualifiedName(k.Value); len(bad) > 0 {
-			d.complain(k, "%s is no label key: %s", quoted(k.Value), bad[0])
+			d.complainf(k, "%s is no label key: %s", quoted(k.Value), bad[0])
 			delete(labels, k.Value)
 		} else if bad := validation.IsValidLabelValue(value); len(bad) > 0 {
-			d.complain(k, "%s: %s is no label value: %s", field.key(k.Value), quoted(value), bad[0])
+			d.complainf(k, "%s: %s is no label value: %s", field.key(k.Value), quoted(value), bad[0])
 			delete(labels, k.Value)
 		}
 	}
@@ -182,7 +182,7 @@ func (d *draft) checkPath(o object) {
 		return
 	}
 	if _, err := schema.CleanPath(n.Value); err != nil {
-		d.complain(n, "%s: %v: name a folder below its root", o.key("path"), err)
+		d.complainf(n, "%s: %v: name a folder below its root", o.key("path"), err)
 	}
 }
 
@@ -244,14 +244,14 @@ func readTemplate(d *draft) Template {
 		ContentType: ContentType(cmp.Or(spec.text("contentType"), string(ContentYAML))),
 	}
 	if types := []TemplateType{TemplateReconciler, TemplateNamespace, TemplateConfig}; t.Type != "" && !slices.Contains(types, t.Type) {
-		d.complain(spec.get("type"), "spec.type %s is not known: reconciler, namespace and config are", quoted(string(t.Type)))
+		d.complainf(spec.get("type"), "spec.type %s is not known: reconciler, namespace and config are", quoted(string(t.Type)))
 	}
 	if types := []ContentType{ContentYAML, ContentEnv, ContentJSON}; !slices.Contains(types, t.ContentType) {
-		d.complain(spec.get("contentType"), "spec.contentType %s is not known: yaml, env and json are", quoted(string(t.ContentType)))
+		d.complainf(spec.get("contentType"), "spec.contentType %s is not known: yaml, env and json are", quoted(string(t.ContentType)))
 	}
 	for i, n := range spec.list("manifests") {
 		if n.Kind != yaml.ScalarNode {
-			d.complain(n, "spec.manifests[%d] must be text: begin it with |", i)
+			d.complainf(n, "spec.manifests[%d] must be text: begin it with |", i)
 			continue
 		}
 		at := d.part.at(n)
@@ -271,7 +271,7 @@ func readConfigMap(d *draft) ConfigMap {
 	if s := annotations.text(annotationMerge); s != "" {
 		m.Merge = Merge(s)
 		if !slices.Contains([]Merge{MergeDeep, MergeReplace, MergeAppend}, m.Merge) {
-			d.complain(annotations.get(annotationMerge), "annotation %s: %s is no strategy: deep, replace and append are", annotationMerge, quoted(s))
+			d.complainf(annotations.get(annotationMerge), "annotation %s: %s is no strategy: deep, replace and append are", annotationMerge, quoted(s))
 		}
 	}
 	data := d.root.object("data")
@@ -282,7 +282,7 @@ func readConfigMap(d *draft) ConfigMap {
 			continue
 		}
 		if bad := validation.IsConfigMapKey(k.Value); len(bad) > 0 {
-			d.complain(k, "data.%s is no key of a ConfigMap: %s", k.Value, bad[0])
+			d.complainf(k, "data.%s is no key of a ConfigMap: %s", k.Value, bad[0])
 		}
 	}
 	m.Broken = d.since(0)
@@ -295,7 +295,7 @@ func readConfigSchema(d *draft) ConfigSchema {
 	if n := spec.get("schema"); n != nil && n.Kind == yaml.MappingNode {
 		text, err := json.Marshal(spec.values("schema"))
 		if err != nil {
-			d.complain(n, "spec.schema: %v", err)
+			d.complainf(n, "spec.schema: %v", err)
 		}
 		s.Schema = string(text)
 	} else {
@@ -343,12 +343,12 @@ func (d *draft) schemas(o object) []string {
 			v, bad := plain(n)
 			text, err := json.Marshal(v)
 			if bad != nil || err != nil {
-				d.complain(n, "%s[%d] is no plain value: keys must be text and stand there once", o.key("configSchemas"), i)
+				d.complainf(n, "%s[%d] is no plain value: keys must be text and stand there once", o.key("configSchemas"), i)
 				continue
 			}
 			all = append(all, string(text))
 		default:
-			d.complain(n, "%s[%d] must be a JSON Schema or the name of a ConfigSchema", o.key("configSchemas"), i)
+			d.complainf(n, "%s[%d] must be a JSON Schema or the name of a ConfigSchema", o.key("configSchemas"), i)
 		}
 	}
 	return all
