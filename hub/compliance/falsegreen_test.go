@@ -1,7 +1,9 @@
 package compliance_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/landfall-hub/landfall/hub/compliance"
 	"github.com/landfall-hub/landfall/schema"
@@ -104,4 +106,18 @@ func TestFalseGreenSoakReset(t *testing.T) {
 	in.Subscribers[0].Status = schema.StatusInProgress
 	in.Now = r.NextAt
 	expectState(t, "a later commit is on its way", compliance.Evaluate(in).Verdict, schema.Passed, "")
+}
+
+func TestFalseGreenMissedHeartbeats(t *testing.T) {
+	// 8. Everybody is called offline after one heartbeat that was missed. (7, two
+	// agents of one cluster, is about reports: hub, test/system, test/e2e.)
+	s := compliantOn("drone-01")
+	interval := s.Reporter.HeartbeatInterval
+	in := ask(s)
+	for missed := range 5 {
+		s.Reporter.LastSeen = now.Add(-time.Duration(missed) * interval)
+		expectState(t, fmt.Sprintf("%d missed", missed), compliance.Evaluate(in).Verdict, schema.Passed, "")
+	}
+	s.Reporter.LastSeen = now.Add(-5*interval - time.Second)
+	expectState(t, "more than five missed", compliance.Evaluate(in).Verdict, schema.Waiting, "")
 }

@@ -16,6 +16,7 @@ func every(d time.Duration) func(*schema.Registration) {
 	return func(r *schema.Registration) { r.HeartbeatInterval = schema.Duration(d) }
 }
 
+// FalseGreen 8: one missed heartbeat is no silence.
 func TestSilence(t *testing.T) {
 	s, c, seen := newMemory(), newClock(), &changes{}
 	f := newFleet(t, s, c, changed(seen))

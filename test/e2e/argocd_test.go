@@ -32,7 +32,7 @@ func TestAnApplicationWithoutAutomatedSyncWaitsForAPerson(t *testing.T) {
 	s.sync(first)
 	s.gate(first, "app").passes()
 
-	// The operation before still says Succeeded.
+	// FalseGreen 1: the operation before still says Succeeded.
 	second := s.commit("second")
 	s.refresh()
 	s.gate(second, "app").waits(waits)

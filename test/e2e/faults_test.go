@@ -57,6 +57,7 @@ func TestAnAgentThatRestartsMissesNothing(t *testing.T) {
 	}
 }
 
+// FalseGreen 7, with real agents.
 func TestTwoAgentsOfOneClusterDoNotFight(t *testing.T) {
 	full(t)
 	s, first := newFaultScene(t)

@@ -74,7 +74,7 @@ var histories = map[string]func(*scene, delivery, string){
 		s.gate(second, "app").reopens(entry{d.who(s), schema.OutcomeUnknownLineage, notRelated})
 		s.gate(first, "app").passes()
 	},
-	// What was rolled back is not there any more, though it was once.
+	// FalseGreen 5: what was rolled back is not there any more, though it was once.
 	"a rollback": func(s *scene, d delivery, first string) {
 		second := s.lands(d, "second", first)
 		s.repo.goBack(s.t, first)
@@ -90,7 +90,8 @@ var histories = map[string]func(*scene, delivery, string){
 		s.gate(second, "app").passes()
 		s.holds("app", "second")
 	},
-	// A commit that nobody ever applied has landed with one that follows it.
+	// FalseGreen 4: a commit that nobody ever applied has landed with one that follows
+	// it.
 	"a second commit during the wait": func(s *scene, d delivery, _ string) {
 		d.hold(s)
 		idle := entry{d.who(s), schema.OutcomePending, d.idle}
@@ -105,7 +106,8 @@ var histories = map[string]func(*scene, delivery, string){
 		s.gate(third, "app").exits(0)
 		s.holds("app", "third")
 	},
-	// A commit elsewhere asks nothing of who reads this folder; the next one does.
+	// FalseGreen 6: a commit elsewhere asks nothing of who reads this folder; the
+	// next one does.
 	"a commit that does not touch the path": func(s *scene, d delivery, first string) {
 		d.hold(s)
 		beside, second := s.commit("beside"), s.commit("second")

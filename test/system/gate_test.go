@@ -43,6 +43,7 @@ func later(t testing.TB, c *hubclient.Client, q hubclient.Question, wait time.Du
 	return answers
 }
 
+// FalseGreen 3: nobody to ask.
 func TestZeroTargetsAreDeniedByDefault(t *testing.T) {
 	t.Parallel()
 	h, repo := sharedHub(t), newRepo()

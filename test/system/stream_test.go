@@ -10,6 +10,7 @@ import (
 	"github.com/landfall-hub/landfall/schema"
 )
 
+// FalseGreen 7: the goodbye of an agent that was replaced.
 func TestAnOlderEpochChangesNothingCurrentAndHearsTheCurrentOne(t *testing.T) {
 	t.Parallel()
 	h, repo := sharedHub(t), newRepo()
@@ -114,7 +115,7 @@ func TestAHeartbeatWithAnotherDigestAsksForASnapshot(t *testing.T) {
 	}
 }
 
-// TestASilentClusterIsUnknownAndBlocksUntilItComesBack waits for a real silence,
+// TestASilentClusterIsUnknownAndBlocksUntilItComesBack is FalseGreen 2. It waits for a real silence,
 // the shortest there is: five heartbeats of a second.
 func TestASilentClusterIsUnknownAndBlocksUntilItComesBack(t *testing.T) {
 	t.Parallel()
