@@ -140,9 +140,11 @@ func (c *collector) typed(d *draft) {
 	}
 }
 
-// add reads a document that stays in the model whatever is wrong with it.
+// add reads a document that stays in the model whatever is wrong with it, so
+// that it hides nothing.
 func add[T any](c *collector, d *draft, all []T, read func(*draft) T) []T {
 	v := read(d)
+	d.hides = false
 	c.problems = append(c.problems, d.finish(d.kind)...)
 	return append(all, v)
 }
@@ -178,8 +180,10 @@ func (c *collector) unreadable(p *part) {
 	reason := pr.String() + ": " + pr.Message
 	switch {
 	case g.platformConfig():
+		pr.Hides = false
 		c.m.ConfigMaps = append(c.m.ConfigMaps, ConfigMap{Place: pr.Place, Name: g.name, Labels: g.labels, Merge: MergeDeep, Broken: reason})
 	case g.kind == kindConfigSchema && g.ours():
+		pr.Hides = false
 		c.m.Schemas = append(c.m.Schemas, ConfigSchema{Place: pr.Place, Name: g.name, Labels: g.labels, Broken: reason})
 	}
 	c.problems = append(c.problems, pr)

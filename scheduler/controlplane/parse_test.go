@@ -163,6 +163,10 @@ func head(kind, name string) string {
 	return "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: " + kind + "\nmetadata:\n  name: " + name
 }
 
+// noLabelValue is how Kubernetes says it.
+const noLabelValue = `a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an ` +
+	`alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`
+
 // Each bad input is one clear complaint with its place, and says whether it
 // hides anything.
 func TestBadDocuments(t *testing.T) {
@@ -212,9 +216,7 @@ func TestBadDocuments(t *testing.T) {
 		},
 		"labels that are none": {
 			reason: "nobody knows who would select it", text: head("ClusterType", "x") + "\n  labels: {region: East US}\nspec: {reconciler: r, namespaceService: n}",
-			want: []string{`f.yaml:5: ClusterType "x": metadata.labels.region: "East US" is no label value: a valid label must be an empty string or ` +
-				`consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or ` +
-				`'12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`},
+			want:   []string{`f.yaml:5: ClusterType "x": metadata.labels.region: "East US" is no label value: ` + noLabelValue},
 			hides:  true,
 			broken: func(m Model) string { return m.ClusterTypes[1].Broken },
 		},
@@ -256,10 +258,19 @@ func TestBadDocuments(t *testing.T) {
 		},
 		"an unreadable ConfigMap": {
 			reason: "its values must not be missing silently, wherever its labels apply", text: config("  labels:", "    platform-config: \"true\"", "    region: west-us", "data:", "  A: [", "  B: x"),
-			want:  []string{`f.yaml:9: ConfigMap "c": not YAML: did not find expected ',' or ']'`},
-			hides: true,
+			want: []string{`f.yaml:9: ConfigMap "c": not YAML: did not find expected ',' or ']'`},
 			broken: func(m Model) string {
 				if diff := cmp.Diff(map[string]string{"platform-config": "true", "region": "west-us"}, m.ConfigMaps[0].Labels); diff != "" {
+					return ""
+				}
+				return m.ConfigMaps[0].Broken
+			},
+		},
+		"a ConfigMap with labels that are none": {
+			reason: "it applies wherever its other labels do", text: config("  labels: {platform-config: 'true', cluster-type: good, region: West US}"),
+			want: []string{`f.yaml:5: ConfigMap "c": metadata.labels.region: "West US" is no label value: ` + noLabelValue},
+			broken: func(m Model) string {
+				if diff := cmp.Diff(map[string]string{"platform-config": "true", "cluster-type": "good"}, m.ConfigMaps[0].Labels); diff != "" {
 					return ""
 				}
 				return m.ConfigMaps[0].Broken
@@ -268,7 +279,6 @@ func TestBadDocuments(t *testing.T) {
 		"an unreadable schema": {
 			reason: "what it would refuse must not go out", text: head("ConfigSchema", "s") + "\nspec: [",
 			want:   []string{`f.yaml:5: ConfigSchema "s": not YAML: did not find expected node content`},
-			hides:  true,
 			broken: func(m Model) string { return m.Schemas[0].Broken },
 		},
 		"an unreadable stranger": {
