@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/landfall-hub/landfall/hub/compliance"
+	"github.com/landfall-hub/landfall/hub/control"
 	"github.com/landfall-hub/landfall/hub/gitops"
 	"github.com/landfall-hub/landfall/hub/store"
 	"github.com/landfall-hub/landfall/internal/gitlink"
@@ -35,7 +36,7 @@ type Config struct {
 	Webhooks WebhooksConfig `yaml:"webhooks"`
 	// Links are the providers of Git servers whose host names do not tell.
 	Links map[string]gitlink.Provider `yaml:"links"`
-	// ControlPlanes are read and checked; this version does not follow them yet.
+	// ControlPlanes are followed, planned and published.
 	ControlPlanes []ControlPlaneConfig `yaml:"control_planes"`
 }
 
@@ -123,14 +124,54 @@ func (c *Config) repositories() []gitops.Repository {
 
 // ControlPlaneConfig is a control plane whose assignments are to be published.
 type ControlPlaneConfig struct {
-	URL          string            `yaml:"url"`
-	Main         string            `yaml:"main"`
-	Environments map[string]string `yaml:"environments"`
-	ConfigRepos  []struct {
-		URL          string            `yaml:"url"`
-		Environments map[string]string `yaml:"environments"`
-	} `yaml:"config_repos"`
+	// URL is where it is fetched from, with Auth; Aliases are other addresses.
+	URL     string   `yaml:"url"`
+	Aliases []string `yaml:"aliases"`
+	// Main is the branch of the promoted content.
+	Main string `yaml:"main"`
+	// Environments are the branches of the environments, by name.
+	Environments map[string]string  `yaml:"environments"`
+	ConfigRepos  []ConfigRepoConfig `yaml:"config_repos"`
+	// Publish is how plans are published.
 	Publish string `yaml:"publish"`
+	// Interval is the time between two fetches of each repository that belongs to
+	// it.
+	Interval schema.Duration `yaml:"interval"`
+	Auth     AuthConfig      `yaml:"auth"`
+}
+
+// ConfigRepoConfig is a repository whose ConfigMaps and schemas join
+// environments.
+type ConfigRepoConfig struct {
+	URL string `yaml:"url"`
+	// Environments are its branches, by the name of the environment.
+	Environments map[string]string `yaml:"environments"`
+	Auth         AuthConfig        `yaml:"auth"`
+}
+
+// controlPlanes returns what the scheduler is to be run on.
+func (c *Config) controlPlanes() []control.ControlPlane {
+	all := make([]control.ControlPlane, len(c.ControlPlanes))
+	for i, p := range c.ControlPlanes {
+		all[i] = control.ControlPlane{
+			URL: p.URL, Aliases: p.Aliases, Main: p.Main, Environments: p.Environments, Publish: p.Publish,
+			Interval: time.Duration(p.Interval), Auth: gitrepo.Auth(p.Auth),
+		}
+		for _, r := range p.ConfigRepos {
+			all[i].ConfigRepos = append(all[i].ConfigRepos, control.ConfigRepo{URL: r.URL, Environments: r.Environments, Auth: gitrepo.Auth(r.Auth)})
+		}
+	}
+	return all
+}
+
+// known are the repositories whose credentials are used for what control planes
+// name, too.
+func (c *Config) known() []control.Repository {
+	all := make([]control.Repository, len(c.Repositories))
+	for i, r := range c.Repositories {
+		all[i] = control.Repository{URL: r.URL, Aliases: r.Aliases, Auth: gitrepo.Auth(r.Auth)}
+	}
+	return all
 }
 
 // DefaultConfig is what holds where nothing is said.
@@ -179,12 +220,7 @@ func (c *Config) validate() error {
 	if _, err := gitlink.New(c.Links); err != nil {
 		return settings.Badly("links", "are wrong: %v", err)
 	}
-	for i, p := range c.ControlPlanes {
-		if _, err := schema.CanonicalRepo(p.URL); err != nil {
-			return fmt.Errorf("control_planes[%d].url: %w", i, err)
-		}
-	}
-	return nil
+	return control.Check(c.controlPlanes())
 }
 
 // loopback reports whether an address can be reached from this machine alone.

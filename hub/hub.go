@@ -19,6 +19,7 @@ import (
 	"github.com/landfall-hub/landfall/hub/auth"
 	"github.com/landfall-hub/landfall/hub/catalog"
 	"github.com/landfall-hub/landfall/hub/compliance"
+	"github.com/landfall-hub/landfall/hub/control"
 	"github.com/landfall-hub/landfall/hub/engine"
 	"github.com/landfall-hub/landfall/hub/fleet"
 	"github.com/landfall-hub/landfall/hub/fold"
@@ -146,6 +147,7 @@ type parts struct {
 	ingester *ingest.Ingester
 	mirrors  *gitops.Mirrors
 	catalog  *catalog.Catalog
+	control  *control.Control
 	tokens   *auth.Tokens
 	api      *api.API
 }
@@ -179,6 +181,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	l.StartBefore("http", "ingest", workerGrace, p.ingester.Run)
 	l.StartBefore("http", "mirrors", workerGrace, p.mirrors.Run)
 	l.StartBefore("http", "catalog", workerGrace, p.catalog.Run)
+	l.StartBefore("http", "control", workerGrace, p.control.Run)
 	h.server.use(p.api.Handler())
 	h.opts.Log.Info("ready", "url", h.URL(), "version", h.opts.Version)
 	if address := h.ReaderAddress(); address != "" {
@@ -281,8 +284,24 @@ func (h *Hub) build(ctx context.Context, s *store.Store) (*parts, error) {
 	if err := p.catalog.Load(ctx); err != nil {
 		return nil, err
 	}
+	p.control, err = control.New(control.Options{
+		ControlPlanes: c.controlPlanes(), Known: c.known(), Dir: filepath.Join(c.DataDir, "control"), Store: s, Shared: shared,
+		Published: func(repo string) { p.mirrors.Fetch(repo) },
+		Expecting: func() {
+			if g != nil {
+				g.ExpectationsChanged()
+			}
+		},
+		DefaultBranch: p.defaultBranch, Now: h.opts.Now, Log: log, Registerer: h.registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.control.Load(ctx); err != nil {
+		return nil, err
+	}
 	g, err = gate.New(gate.Options{
-		Landings: landings, Store: s, Fleet: p.fleet, Rules: rules, Graph: p.mirrors.Graph, Names: p.mirrors.Names,
+		Landings: landings, Store: s, Fleet: p.fleet, Rules: rules, Graph: p.mirrors.Graph, Names: p.mirrors.Names, Expectations: p.control,
 		Shared: shared, Now: h.opts.Now, Log: log, Registerer: h.registry,
 	})
 	if err != nil {
@@ -317,7 +336,8 @@ func (h *Hub) build(ctx context.Context, s *store.Store) (*parts, error) {
 		return nil, err
 	}
 	p.api, err = api.New(api.Options{
-		Ingester: p.ingester, Gate: g, Fleet: fleet.NewView(p.fleet, s), Overview: view, Figures: view, Descriptors: p.catalog, Tokens: p.tokens, Health: h.health(s, p.mirrors, p.catalog), Webhooks: c.Webhooks.webhooks(p.mirrors.Fetch),
+		Ingester: p.ingester, Gate: g, Fleet: fleet.NewView(p.fleet, s), Overview: view, Figures: view, Assignments: p.control, Descriptors: p.catalog, Tokens: p.tokens,
+		Health: h.health(p), Webhooks: c.Webhooks.webhooks(p.fetch),
 		Logger: log, Registerer: h.registry, Gatherer: h.registry, Version: h.opts.Version, Now: h.opts.Now,
 	})
 	return p, err
@@ -350,22 +370,41 @@ func (h *Hub) authenticate(ctx context.Context, p *parts) error {
 	return nil
 }
 
+// fetch has a repository fetched by all who read it, because something was pushed
+// to it; false where nobody does.
+func (p *parts) fetch(repo string) bool {
+	followed, planned := p.mirrors.Fetch(repo), p.control.Fetch(repo)
+	return followed || planned
+}
+
+// defaultBranch returns the default branch of a repository; "" where that is not
+// known.
+func (p *parts) defaultBranch(repo string) string {
+	if h, ok := p.mirrors.History(repo); ok {
+		return h.Default()
+	}
+	return ""
+}
+
 // health says what /readyz shows.
-func (h *Hub) health(s *store.Store, mirrors *gitops.Mirrors, names *catalog.Catalog) func(context.Context) []api.Check {
+func (h *Hub) health(p *parts) func(context.Context) []api.Check {
 	return func(ctx context.Context) []api.Check {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		check := api.Check{Name: "clickhouse", OK: true, Detail: "answers"}
-		if err := s.Ping(ctx); err != nil {
+		if err := p.store.Ping(ctx); err != nil {
 			h.opts.Log.Warn("not ready", "error", err)
 			check.OK, check.Detail = false, "does not answer; the hub's log says why"
 		}
 		checks := []api.Check{check}
-		for _, m := range mirrors.States() {
-			if n, first := names.Problems(m.Repo); n > 0 {
-				m.Detail += fmt.Sprintf("; %d problems with its documents, the first: %s", n, first)
+		for _, m := range p.mirrors.States() {
+			if n, first := p.catalog.Problems(m.Repo); n > 0 {
+				m.Detail += fmt.Sprintf("; problems with its documents: %d, the first: %s", n, first)
 			}
 			checks = append(checks, api.Check{Name: "repository " + m.Repo, OK: m.OK, Detail: m.Detail, Minor: true})
+		}
+		for _, c := range p.control.States() {
+			checks = append(checks, api.Check{Name: "control plane " + c.Repo, OK: c.OK, Detail: c.Detail, Minor: true})
 		}
 		return checks
 	}

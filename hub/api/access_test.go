@@ -35,6 +35,8 @@ func TestRolesAndRoutes(t *testing.T) {
 		"discrepancy":  {"as the states of clusters", request{target: "/api/v1/discrepancies"}, []string{reader, admin}},
 		"drift":        {"as the states of clusters", request{target: "/api/v1/drift"}, []string{reader, admin}},
 		"dora":         {"as the states of clusters", request{target: "/api/v1/dora"}, []string{reader, admin}},
+		"assignments":  {"reading what was decided is for readers", request{target: "/api/v1/assignments"}, []string{reader, admin}},
+		"assignment":   {"as the list", request{target: "/api/v1/assignments/dev/drone/hello"}, []string{reader, admin}},
 		"create token": {"tokens are an admin's", request{method: "POST", target: "/api/v1/tokens", body: tokensBody}, []string{admin}},
 		"list tokens":  {"tokens are an admin's", request{target: "/api/v1/tokens"}, []string{admin}},
 		"revoke token": {"tokens are an admin's", request{method: "DELETE", target: "/api/v1/tokens/ID"}, []string{admin}},

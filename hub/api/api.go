@@ -25,6 +25,7 @@ type Options struct {
 	Fleet       Fleet
 	Overview    Overview
 	Figures     Figures
+	Assignments Assignments
 	Tokens      Tokens
 	Descriptors Descriptors
 	// Health answers /readyz. It is open to everyone, so details hold no secrets.
@@ -62,6 +63,7 @@ func (o *Options) validate() error {
 		{"Fleet", o.Fleet == nil},
 		{"Overview", o.Overview == nil},
 		{"Figures", o.Figures == nil},
+		{"Assignments", o.Assignments == nil},
 		{"Tokens", o.Tokens == nil},
 		{"Descriptors", o.Descriptors == nil},
 		{"Health", o.Health == nil},
@@ -99,6 +101,7 @@ type API struct {
 	fleet       Fleet
 	overview    Overview
 	figures     Figures
+	assignments Assignments
 	tokens      Tokens
 	descriptors Descriptors
 	health      func(context.Context) []Check
@@ -134,6 +137,7 @@ func New(o Options) (*API, error) {
 		fleet:       o.Fleet,
 		overview:    o.Overview,
 		figures:     o.Figures,
+		assignments: o.Assignments,
 		tokens:      o.Tokens,
 		descriptors: o.Descriptors,
 		health:      o.Health,

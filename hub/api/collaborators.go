@@ -61,6 +61,13 @@ type Descriptors interface {
 	Push(ctx context.Context, at schema.Endpoint, commit string, body []byte) (schema.PushedDescriptors, error)
 }
 
+// Assignments reads what the scheduler decided; pages as in Fleet.
+type Assignments interface {
+	Assignments(ctx context.Context, f schema.AssignmentFilter, p schema.Page) (rows []schema.Assignment, next []string, err error)
+	// Assignment is a not_found Refusal where there is none of that name.
+	Assignment(ctx context.Context, environment, clusterType, target string) (schema.AssignmentDetail, error)
+}
+
 // Tokens knows who may call.
 type Tokens interface {
 	// Required reports whether calls need a token. It is an unavailable Refusal

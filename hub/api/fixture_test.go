@@ -206,6 +206,19 @@ func (f *fakeHub) DORA(_ context.Context, filter schema.DORAFilter, p schema.Pag
 	return []schema.DORA{{From: at, To: at, ChangeFailureRate: &rate}}, f.next, f.called("DORA")
 }
 
+func (f *fakeHub) Assignments(_ context.Context, filter schema.AssignmentFilter, p schema.Page) ([]schema.Assignment, []string, error) {
+	f.filter, f.page = filter, p
+	return []schema.Assignment{{Environment: "dev", ClusterType: "drone", Policies: []string{"all"}, PlannedAt: at}}, f.next, f.called("Assignments")
+}
+
+func (f *fakeHub) Assignment(_ context.Context, environment, clusterType, target string) (schema.AssignmentDetail, error) {
+	f.filter = []string{environment, clusterType, target}
+	return schema.AssignmentDetail{
+		Assignment: schema.Assignment{Policies: []string{}, PlannedAt: at}, Files: []string{"reconciler.yaml"},
+		Config: []schema.ConfigValue{{Key: "A", Overridden: []string{}}}, Violations: []schema.ConfigProblem{{Message: "bad"}},
+	}, f.called("Assignment")
+}
+
 // memoryStore keeps tokens in memory.
 type memoryStore struct {
 	mu      sync.Mutex
@@ -280,7 +293,7 @@ func bareFixture(t testing.TB, change ...func(*Options)) *fixture {
 	}
 	f.health = []Check{{Name: "clickhouse", OK: true}}
 	o := Options{
-		Ingester: f.hub, Gate: f.hub, Fleet: f.hub, Overview: f.hub, Figures: f.hub, Descriptors: f.hub, Tokens: f.tokens, Logger: logger, Registerer: f.reg, Gatherer: f.reg,
+		Ingester: f.hub, Gate: f.hub, Fleet: f.hub, Overview: f.hub, Figures: f.hub, Assignments: f.hub, Descriptors: f.hub, Tokens: f.tokens, Logger: logger, Registerer: f.reg, Gatherer: f.reg,
 		Health: func(context.Context) []Check { return f.health }, Webhooks: f.hub.webhooks(),
 	}
 	for _, c := range change {

@@ -215,7 +215,7 @@ func TestDocumentNamesEveryMember(t *testing.T) {
 		"Heartbeat": schema.Heartbeat{}, "HeartbeatAnswer": schema.HeartbeatAnswer{}, "Cluster": schema.Cluster{}, "ClusterState": schema.ClusterState{},
 		"Verdict": schema.Verdict{}, "Policy": schema.Policy{}, "Counts": schema.Counts{}, "NewToken": schema.Token{}, "TokenRequest": schema.TokenRequest{},
 		"Problem": schema.Problem{}, "EnvironmentState": schema.EnvironmentState{}, "Deployed": schema.Deployed{}, "HistoryEntry": schema.HistoryEntry{},
-		"EnvironmentVersion": schema.EnvironmentVersion{}, "Discrepancy": schema.Discrepancy{}, "Drift": schema.Drift{}, "DORA": schema.DORA{}, "WebhookAnswer": webhookAnswer{},
+		"EnvironmentVersion": schema.EnvironmentVersion{}, "Discrepancy": schema.Discrepancy{}, "Drift": schema.Drift{}, "DORA": schema.DORA{}, "Assignment": schema.Assignment{}, "AssignmentDetail": schema.AssignmentDetail{}, "ConfigValue": schema.ConfigValue{}, "ConfigProblem": schema.ConfigProblem{}, "WebhookAnswer": webhookAnswer{},
 		"PushedDescriptors": schema.PushedDescriptors{}, "PushedDescriptor": schema.PushedDescriptor{}, "FileError": schema.FileError{},
 	} {
 		var described []string

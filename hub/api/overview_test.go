@@ -27,7 +27,11 @@ func TestFiltersOfLists(t *testing.T) {
 		"discrepancies":    {"all", "/api/v1/discrepancies?" + five + three + "&all=true", schema.DiscrepancyFilter{StateFilter: state, All: true}},
 		"no discrepancies": {"false is the default, said aloud", "/api/v1/discrepancies?all=false", schema.DiscrepancyFilter{}},
 		"drift":            {"both", "/api/v1/drift?" + five + three + span + "&all=true", schema.DriftFilter{StateFilter: state, Span: whole, All: true}},
-		"dora":             {"by name and time", "/api/v1/dora?" + five + span, schema.DORAFilter{StateFilter: names, Span: whole}},
+		"assignments": {"what the scheduler knows", "/api/v1/assignments?environment=dev&cluster_type=drone&deployment_target=t&workload=l&workspace=w", schema.AssignmentFilter{
+			Environment: "dev", ClusterType: "drone", DeploymentTarget: "t", Workload: "l", Workspace: "w",
+		}},
+		"assignment": {"names may hold what a path escapes", "/api/v1/assignments/dev/large%2Fx/hello%20app", []string{"dev", "large/x", "hello app"}},
+		"dora":       {"by name and time", "/api/v1/dora?" + five + span, schema.DORAFilter{StateFilter: names, Span: whole}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -41,6 +41,8 @@ func (a *API) table() []route {
 		{method: http.MethodGet, pattern: v1 + "/discrepancies", roles: []schema.Role{reader}, serve: a.discrepancies},
 		{method: http.MethodGet, pattern: v1 + "/drift", roles: []schema.Role{reader}, serve: a.drift},
 		{method: http.MethodGet, pattern: v1 + "/dora", roles: []schema.Role{reader}, serve: a.dora},
+		{method: http.MethodGet, pattern: v1 + "/assignments", roles: []schema.Role{reader}, serve: a.listAssignments},
+		{method: http.MethodGet, pattern: v1 + "/assignments/{environment}/{cluster_type}/{deployment_target}", roles: []schema.Role{reader}, serve: a.getAssignment},
 		{method: http.MethodPost, pattern: v1 + "/tokens", serve: a.createToken},
 		{method: http.MethodGet, pattern: v1 + "/tokens", serve: a.listTokens},
 		{method: http.MethodDelete, pattern: v1 + "/tokens/{id}", serve: a.revokeToken},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/landfall-hub/landfall/hub/record"
 	"github.com/landfall-hub/landfall/internal/gitrepo"
+	"github.com/landfall-hub/landfall/schema"
 )
 
 // Store keeps what was decided.
@@ -22,6 +23,10 @@ type Store interface {
 	Scheduled(ctx context.Context) ([]record.Scheduled, error)
 	// PutSchedules stores assignments. What is stored twice is there once.
 	PutSchedules(ctx context.Context, rows []record.Schedule) error
+	// ScheduledPage reads assignments in the order of environment, cluster type and
+	// deployment target, after the one that these three name.
+	ScheduledPage(ctx context.Context, f schema.AssignmentFilter, after []string, limit int) ([]schema.Assignment, error)
+	ScheduledDetail(ctx context.Context, k record.ScheduleKey) (d schema.AssignmentDetail, ok bool, err error)
 }
 
 // Options configure a Control.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/landfall-hub/landfall/hub/record"
 	"github.com/landfall-hub/landfall/internal/gitrepo/gittest"
+	"github.com/landfall-hub/landfall/schema"
 )
 
 // memory is a store that forgets nothing.
@@ -332,4 +333,12 @@ func gitCommit(t *testing.T, s *stage, branch, file string) {
 	gittest.Git(t, dir, "add", "--all")
 	gittest.Git(t, dir, "commit", "--quiet", "--message", "people")
 	gittest.Git(t, dir, "push", "--quiet", "origin", "HEAD:refs/heads/"+branch)
+}
+
+func (m *memory) ScheduledPage(context.Context, schema.AssignmentFilter, []string, int) ([]schema.Assignment, error) {
+	return nil, m.fail
+}
+
+func (m *memory) ScheduledDetail(context.Context, record.ScheduleKey) (schema.AssignmentDetail, bool, error) {
+	return schema.AssignmentDetail{}, false, m.fail
 }

@@ -33,6 +33,13 @@ type Store interface {
 	PutProgress(ctx context.Context, e schema.Endpoint, commit, policy string, p compliance.Progress, now time.Time) error
 }
 
+// Expectations know who should read an endpoint.
+type Expectations interface {
+	// Expected returns which clusters should read an endpoint or a folder below it,
+	// by environment and type, sorted. Names are all names of its repository.
+	Expected(e schema.Endpoint, names []string) []record.Expected
+}
+
 // Options configure a Gate.
 type Options struct {
 	Landings Landings
@@ -44,6 +51,9 @@ type Options struct {
 	// Names returns the canonical names of the repository that one of them names,
 	// its own first. Nil where each repository has one.
 	Names func(repo string) []string
+	// Expectations make clusters count that should read an endpoint and never said
+	// that they do. Nil where nobody knows.
+	Expectations Expectations
 	// Shared says that other hubs write to the same store: those who wait look
 	// again by themselves every pollInterval.
 	Shared     bool
@@ -131,6 +141,7 @@ func (g *Gate) judge(ctx context.Context, q schema.Question) (compliance.Result,
 	if err != nil {
 		return compliance.Result{}, nil, unavailable(ctx, err)
 	}
+	subscribers = g.expect(subscribers, q.Endpoint, names)
 	// The store keeps milliseconds: the first answer must name the same deadline
 	// as those that read it back.
 	now := g.opts.Now().UTC().Truncate(time.Millisecond)

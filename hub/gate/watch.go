@@ -102,7 +102,12 @@ func (g *Gate) Stored(batch []fold.Changes) {
 
 // ClusterChanged wakes those who may care about a cluster: all of them, since
 // a registration or a return from silence is rare.
-func (g *Gate) ClusterChanged(string) {
+func (g *Gate) ClusterChanged(string) { g.wakeAll() }
+
+// ExpectationsChanged wakes everybody: who should read what has changed.
+func (g *Gate) ExpectationsChanged() { g.wakeAll() }
+
+func (g *Gate) wakeAll() {
 	g.watchers.mu.Lock()
 	defer g.watchers.mu.Unlock()
 	for w := range g.watchers.all {

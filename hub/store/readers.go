@@ -9,6 +9,6 @@ func ReaderTables() []string {
 	return []string{
 		tables.Assignments, tables.Clusters, tables.Commits, tables.Configurations, tables.Current, tables.DeploymentTargets,
 		tables.Deployments, tables.Descriptors, tables.Gates, tables.Heartbeats, tables.History,
-		tables.Memberships, tables.Reconcilers, tables.Refs, tables.Reports, tables.Repositories, tables.Migrations,
+		tables.Memberships, tables.Reconcilers, tables.Refs, tables.Reports, tables.Repositories, tables.Schedules, tables.Migrations,
 	}
 }

@@ -32,6 +32,8 @@ const (
 	Assignments       = "assignments"
 	Descriptors       = "descriptors"
 	Configurations    = "configurations"
+	// Schedules is what the scheduler decided (0003_schedules.sql).
+	Schedules = "schedules"
 	// Deployments joins current subscriptions with their names.
 	Deployments = "deployments"
 	// Migrations records which versions of this schema are applied.

@@ -59,7 +59,7 @@ func TestGoldenDDL(t *testing.T) {
 func TestClusterDDL(t *testing.T) {
 	tables := []string{
 		Current, History, Reports, Clusters, Heartbeats, Tokens, Gates,
-		Repositories, Refs, Commits, DeploymentTargets, Assignments, Descriptors, Configurations,
+		Repositories, Refs, Commits, DeploymentTargets, Assignments, Descriptors, Configurations, Schedules,
 	}
 	cluster := ddl(t, Target{Database: "db", Cluster: "prod", HistoryDays: 1})
 	for _, table := range tables {

@@ -377,3 +377,38 @@ ON d.repo = a.repo AND d.ref = a.ref AND d.chain = a.chain AND d.environment = a
    AND d.application = a.application AND d.workload = a.workload AND d.deployment_target = a.deployment_target
    AND d.position >= a.position;
 
+-- 0003_schedules
+CREATE TABLE IF NOT EXISTS schedules
+(
+    environment          LowCardinality(String),
+    cluster_type         LowCardinality(String),
+    deployment_target    String,
+    target               LowCardinality(String),
+    workspace            LowCardinality(String),
+    workload             LowCardinality(String),
+    policies             Array(LowCardinality(String)),
+    config_version       String,
+    config               String CODEC(ZSTD(1)),
+    files                Array(LowCardinality(String)),
+    violations           String CODEC(ZSTD(1)),
+    error                String CODEC(ZSTD(1)),
+    repo                 LowCardinality(String),
+    ref                  LowCardinality(String),
+    path                 String,
+    written_repo         LowCardinality(String),
+    written_ref          LowCardinality(String),
+    written_path         String,
+    control_plane        LowCardinality(String),
+    control_plane_commit LowCardinality(String),
+    base_commit          LowCardinality(String),
+    gitops_repo          LowCardinality(String),
+    gitops_ref           LowCardinality(String),
+    gitops_commit        LowCardinality(String),
+    planned_at           DateTime64(3, 'UTC'),
+    digest               String,
+    deleted              UInt8,
+    version              UInt64
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY (environment, cluster_type, deployment_target);
+
