@@ -10,6 +10,48 @@ type engine struct {
 	meter meter
 	// funcs are those that were asked for, each made once.
 	funcs map[string]any
+	// config is the configuration of the execution at hand.
+	config uintptr
+	// texts are configurations as texts: neighbours mostly have the same.
+	texts    [16]configText
+	nextText int
+}
+
+// configText is what a function made of a configuration, which it keeps: as long
+// as it does, no other map has its address.
+type configText struct {
+	function string
+	config   map[string]any
+	results  []reflect.Value
+}
+
+// texting functions make a text of a value, and are called with a whole
+// configuration more than with anything else.
+var texting = map[string]bool{"toYaml": true, "stringify": true, "toJson": true, "toPrettyJson": true, "hash": true}
+
+// begin prepares for one execution.
+func (e *engine) begin(config map[string]any, limits Limits) {
+	e.meter.start(limits)
+	e.config = reflect.ValueOf(config).Pointer()
+}
+
+// remembered calls a texting function, or returns what it returned before for
+// the same configuration. Configurations never change; what a template changes
+// is a copy, with an address of its own.
+func (e *engine) remembered(name string, call func([]reflect.Value) []reflect.Value, args []reflect.Value) []reflect.Value {
+	config, ok := args[0].Interface().(map[string]any)
+	if !ok || len(config) == 0 || args[0].Elem().Pointer() != e.config {
+		return call(args)
+	}
+	for i := range e.texts {
+		if t := &e.texts[i]; t.function == name && reflect.ValueOf(t.config).Pointer() == e.config {
+			return t.results
+		}
+	}
+	results := call(args)
+	e.texts[e.nextText] = configText{name, config, results}
+	e.nextText = (e.nextText + 1) % len(e.texts)
+	return results
 }
 
 // Names of what instrument puts into templates. No template can write them: it
@@ -110,7 +152,12 @@ func (e *engine) metered(name string, fn reflect.Value) any {
 				sources[i] = cloneMap(source)
 			}
 		}
-		results := call(args)
+		var results []reflect.Value
+		if texting[name] {
+			results = e.remembered(name, call, args)
+		} else {
+			results = call(args)
+		}
 		weigh(results[0])
 		return results
 	}).Interface()

@@ -73,6 +73,13 @@ func check(content controlplane.ContentType, text []byte) error {
 }
 
 func checkYAML(text []byte) error {
+	if plainYAML(string(text)) {
+		return nil
+	}
+	return parseYAML(text)
+}
+
+func parseYAML(text []byte) error {
 	for d := yaml.NewDecoder(bytes.NewReader(text)); ; {
 		var n yaml.Node
 		if err := d.Decode(&n); errors.Is(err, io.EOF) {

@@ -131,9 +131,8 @@ func (t *Template) FileName() string { return t.file }
 func (t *Template) Execute(in Input, limits Limits) ([]byte, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	m := &t.engine.meter
-	m.start(limits)
-	out := output{most: m.limits.Output}
+	t.engine.begin(in.ConfigData, limits)
+	out := output{most: t.engine.meter.limits.Output}
 	files := 0
 	for n, p := range t.programs {
 		text, err := t.manifest(n, p, in, &out)
