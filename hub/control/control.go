@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -110,7 +111,7 @@ func New(o Options) (*Control, error) {
 	c := &Control{opts: o, claims: map[branch]*environment{}, expected: map[string]expectations{}}
 	c.pool = &pool{
 		addresses: known, dir: o.Dir, git: gitrepo.Options{Timeout: o.Timeout, Stall: o.Stall}, slots: make(chan struct{}, o.Parallel),
-		log: o.Log, changed: c.nudge, fresh: make(chan struct{}, 1), all: map[key]*followed{}, uses: map[*environment]map[key]bool{},
+		log: o.Log, changed: c.nudge, fresh: make(chan struct{}, 1), all: map[key]*followed{}, uses: map[*environment]map[use]bool{},
 	}
 	c.metrics = newMetrics(o.Registerer, c.pool.counts)
 	for _, p := range o.ControlPlanes {
@@ -254,13 +255,16 @@ func (c *Control) claim(e *environment, at spot) (other string) {
 	if has := c.claims[to]; has != nil && has != e {
 		return has.name
 	}
-	for b, has := range c.claims {
-		if has == e && b != to {
-			delete(c.claims, b)
-		}
-	}
+	maps.DeleteFunc(c.claims, func(_ branch, has *environment) bool { return has == e })
 	c.claims[to] = e
 	return ""
+}
+
+// release has an environment publish nowhere.
+func (c *Control) release(e *environment) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.claims, func(_ branch, has *environment) bool { return has == e })
 }
 
 // reads reports whether a branch is a part of a control plane.

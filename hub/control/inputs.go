@@ -26,7 +26,7 @@ type spot struct {
 // survey finds out where everything is that an environment is planned from.
 type survey struct {
 	environment *environment
-	uses        map[key]bool
+	uses        map[use]bool
 	// waiting says that a repository was not asked yet.
 	waiting bool
 	// marks tell one survey from another: equal marks, equal plans.
@@ -36,7 +36,7 @@ type survey struct {
 }
 
 func (e *environment) survey() *survey {
-	return &survey{environment: e, uses: map[key]bool{}}
+	return &survey{environment: e, uses: map[use]bool{}}
 }
 
 // find returns where a ref of a repository is, and marks it. Deep asks for its
@@ -67,7 +67,7 @@ func (s *survey) locate(address, ref string, deep bool) spot {
 	if err != nil {
 		return spot{ref: canonical, err: err}
 	}
-	s.uses[k] = true
+	s.uses[use{k, canonical}] = true
 	h := from.at(canonical)
 	at := spot{source: from, ref: canonical, commit: h.commit, err: brief(h.err)}
 	switch {
@@ -161,7 +161,9 @@ func (e *environment) gather(ctx context.Context, s *survey) (*inputs, error) {
 	if len(own.GitOpsRepos) == 0 {
 		own.GitOpsRepos = base.GitOpsRepos
 	}
-	in.gitops, in.refused = e.destination(s, own.GitOpsRepos)
+	if in.gitops, in.refused = e.destination(s, own.GitOpsRepos); in.refused != nil {
+		e.control.release(e)
+	}
 	if s.waiting {
 		return nil, nil //nolint:nilnil // as above
 	}

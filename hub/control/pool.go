@@ -29,8 +29,14 @@ type pool struct {
 	mu      sync.Mutex
 	all     map[key]*followed
 	waiting []*followed
-	// uses are the sources that each environment reads, once it knows.
-	uses map[*environment]map[key]bool
+	// uses are what each environment reads, once it knows.
+	uses map[*environment]map[use]bool
+}
+
+// use is a ref of a source that is read.
+type use struct {
+	key
+	ref string
 }
 
 // key names a source: a repository may be followed with its history and, before
@@ -122,25 +128,33 @@ func (p *pool) drop(ctx context.Context, s *followed) {
 	if err := os.RemoveAll(s.git.Dir()); err != nil {
 		s.log.Warn("the mirror of a repository that nobody reads any more is still there", "error", err)
 	}
+	s.log.Info("the repository is read no more")
 }
 
-// use notes what an environment reads, and ends the sources that no environment
-// does. Until all know what they read, nothing ends.
-func (p *pool) use(e *environment, keys map[key]bool) {
+// use notes what an environment reads, and ends what no environment does. Until
+// all know what they read, nothing ends.
+func (p *pool) use(e *environment, own map[use]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.uses[e] = keys
+	p.uses[e] = own
+	refs := map[key]map[string]bool{}
 	for _, used := range p.uses {
 		if used == nil {
 			return
 		}
+		for u := range used {
+			if refs[u.key] == nil {
+				refs[u.key] = map[string]bool{}
+			}
+			refs[u.key][u.ref] = true
+		}
 	}
 	for k, s := range p.all {
-		read := false
-		for _, used := range p.uses {
-			read = read || used[k]
+		if s.cancel == nil {
+			continue
 		}
-		if read || s.cancel == nil {
+		if refs[k] != nil {
+			s.only(refs[k])
 			continue
 		}
 		delete(p.all, k)

@@ -126,6 +126,13 @@ func (s *followed) at(ref string) head {
 	return *h
 }
 
+// only has no other refs followed.
+func (s *followed) only(refs map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.refs, func(ref string, _ *head) bool { return !refs[ref] })
+}
+
 // stale returns why what is known may be old, and since when; nil where it is
 // not.
 func (s *followed) stale() (since time.Time, err error) {
@@ -244,7 +251,11 @@ func (s *followed) fetch(ctx context.Context) (news bool, err error) {
 	s.mu.Lock()
 	moved := false
 	for _, ref := range refs {
-		h, was := s.refs[ref], *s.refs[ref]
+		h := s.refs[ref]
+		if h == nil {
+			continue // nobody reads it any more
+		}
+		was := *h
 		h.asked, h.err = true, err
 		if err == nil {
 			h.err = problems[ref]
@@ -256,7 +267,8 @@ func (s *followed) fetch(ctx context.Context) (news bool, err error) {
 		news = news || h.commit != was.commit || !was.asked || text(h.err) != text(was.err)
 	}
 	s.mu.Unlock()
-	if moved {
+	// A mirror that began anew has lost what was written down.
+	if _, lost := os.Stat(filepath.Join(s.git.Dir(), headsFile)); moved || lost != nil {
 		if kept := s.keep(); kept != nil {
 			s.log.Warn("where the branches are is not kept; a restart has to ask", "error", kept)
 		}
