@@ -72,7 +72,7 @@ func TestIgnoredAsGitDoes(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(7, 7))
 	pick := func(from ...string) string { return from[rng.IntN(len(from))] }
-	for round := range 40 {
+	for round := range 20 {
 		var patterns []string
 		for range 1 + rng.IntN(5) {
 			var segments []string
