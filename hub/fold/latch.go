@@ -51,6 +51,12 @@ func (l *Latch) AgesSince() time.Time {
 	return time.Time{}
 }
 
+// LandedAt reports whether the last run was first seen to succeed then.
+func (l *Latch) LandedAt(now time.Time) bool {
+	n := len(l.Runs)
+	return n > 0 && l.Runs[n-1].SuccessAt.Equal(now)
+}
+
 // RunsAt returns the runs as the reader of the nth endpoint sees them.
 func (l *Latch) RunsAt(nth int) []compliance.Run {
 	found := make([]compliance.Run, 0, len(l.Runs))

@@ -175,5 +175,5 @@ func (d *division) largest(numbers map[string]uint32) uint32 {
 			best = n
 		}
 	}
-	return uint32(best) //nolint:gosec // an index of all
+	return uint32(best)
 }

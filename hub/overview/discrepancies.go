@@ -89,8 +89,8 @@ func (e *environment) differs(o *environment, graph func(repo string) compliance
 	if e.row.ScheduledVersion == o.row.ScheduledVersion {
 		return false
 	}
-	comparable := !e.descriptor && !o.descriptor && e.at.Repo == o.at.Repo && e.at.Path == o.at.Path
-	return !comparable || !sameFolder(graph, e.at, e.row.ScheduledCommit, o.row.ScheduledCommit)
+	alike := !e.descriptor && !o.descriptor && e.at.Repo == o.at.Repo && e.at.Path == o.at.Path
+	return !alike || !sameFolder(graph, e.at, e.row.ScheduledCommit, o.row.ScheduledCommit)
 }
 
 // deviates reports whether something that is deployed is not what is scheduled.

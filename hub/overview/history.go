@@ -142,26 +142,13 @@ func (v *View) historyPage(ctx context.Context, e *entries, next []string) ([]sc
 
 // successes reads what the rows' reconcilers ran with success, ever.
 func (e *entries) successes(ctx context.Context) (map[record.Reconciler][]record.Success, error) {
-	under := map[schema.Endpoint]bool{}
 	who := map[record.Reconciler]bool{}
 	for i := range e.rows {
-		r := &e.rows[i]
-		if r.Change != schema.ChangeReported || r.subject() == "" {
-			continue
-		}
-		who[record.Reconciler{Cluster: r.from.Cluster, Ref: r.from.HistoryKey.Ref}] = true
-		endpoints := []schema.Endpoint{r.from.Endpoint}
-		if r.named.known {
-			endpoints = e.index.Endpoints(r.named.target)
-		}
-		for _, at := range endpoints {
-			under[at] = true
+		if r := &e.rows[i]; r.Change == schema.ChangeReported && r.subject() != "" {
+			who[record.Reconciler{Cluster: r.from.Cluster, Ref: r.from.HistoryKey.Ref}] = true
 		}
 	}
-	if len(who) == 0 {
-		return map[record.Reconciler][]record.Success{}, nil
-	}
-	return e.opts.Past.Successes(ctx, slices.Collect(maps.Keys(under)), slices.Collect(maps.Keys(who)))
+	return e.opts.Past.Successes(ctx, slices.Collect(maps.Keys(who)))
 }
 
 // subject is the commit that a row is about: what was applied with success, else

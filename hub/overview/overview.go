@@ -32,7 +32,7 @@ type Current interface {
 // Past reads what reconcilers have said.
 type Past interface {
 	History(ctx context.Context, q record.HistoryQuery) ([]record.HistoryRow, error)
-	Successes(ctx context.Context, under []schema.Endpoint, reconcilers []record.Reconciler) (map[record.Reconciler][]record.Success, error)
+	Successes(ctx context.Context, reconcilers []record.Reconciler) (map[record.Reconciler][]record.Success, error)
 	HistoryEndpoints(ctx context.Context, refs []schema.Endpoint) ([]schema.Endpoint, error)
 	Delivery(ctx context.Context, q record.DeliveryQuery) (record.Delivery, error)
 }
@@ -103,7 +103,7 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 func failed(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, record.ErrTooMany):
-		return &schema.Problem{Code: schema.CodeInvalidParameter, Detail: "that are too many rows to look at at once; ask for one environment, workload, cluster type or cluster"}
+		return &schema.Problem{Code: schema.CodeInvalidParameter, Detail: "there is too much to look through for one answer; ask for one environment, workload, cluster type or cluster"}
 	case ctx.Err() != nil:
 		return fmt.Errorf("answering in time: %w", errors.Join(ctx.Err(), err))
 	}

@@ -58,7 +58,7 @@ func (s *shelf) History(_ context.Context, q record.HistoryQuery) ([]record.Hist
 	return rows, s.err
 }
 
-func (s *shelf) Successes(context.Context, []schema.Endpoint, []record.Reconciler) (map[record.Reconciler][]record.Success, error) {
+func (s *shelf) Successes(context.Context, []record.Reconciler) (map[record.Reconciler][]record.Success, error) {
 	return s.successes, s.err
 }
 
@@ -369,5 +369,60 @@ func TestDriftLinks(t *testing.T) {
 	}
 	if d := cmp.Diff([]record.Running{s.groups[0].Running}, s.asked[0].Off); d != "" {
 		t.Errorf("the store was asked for (-want +got):\n%s", d)
+	}
+}
+
+// What many reconcilers did together is one rollback; a version is one, whichever
+// of its commits runs.
+func TestRollbacks(t *testing.T) {
+	s := &sight{index: helloNames()}
+	n := s.name(schema.Endpoint{Repo: dev.repo, Ref: "dev", Path: "x"})
+	// Commits 0 and 2 are of one version. What began before the time asked for has
+	// a capital.
+	course := func(text string) (c record.Course) {
+		for _, step := range text {
+			c.Steps = append(c.Steps, record.Step{Commit: id(int(step|0x20) - 'a'), Within: step >= 'a'})
+		}
+		return c
+	}
+	cases := map[string]struct {
+		reason  string
+		courses []string
+		want    uint64
+	}{
+		"Forward":   {"Nothing came back.", []string{"abd", "ad"}, 0},
+		"Back":      {"Another commit of the version before.", []string{"abc"}, 1},
+		"Same":      {"Another commit of the same version.", []string{"ac", "aca"}, 0},
+		"Before":    {"It went back before the time asked for.", []string{"ABCd"}, 0},
+		"Since":     {"It went back in it, to what was there before.", []string{"ABd", "ABa"}, 1},
+		"Together":  {"Three went back once.", []string{"aba", "ABa", "dabc"}, 1},
+		"Twice":     {"One went back twice, to two versions.", []string{"abab", "aba"}, 2},
+		"Again":     {"One went back to the same twice.", []string{"abada", "aba"}, 2},
+		"Elsewhere": {"Each to another version.", []string{"aba", "bdb"}, 2},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var courses []record.Course
+			for _, text := range tc.courses {
+				courses = append(courses, course(text))
+			}
+			if got := s.rollbacks(&n, courses); got != tc.want {
+				t.Errorf("%d, want %d: %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	for _, tc := range []struct {
+		values  []float64
+		q, want float64
+	}{{[]float64{7}, 0.95, 7}, {[]float64{1, 3}, 0.5, 2}, {[]float64{1, 2, 3}, 0.5, 2}, {[]float64{0, 10, 20, 30, 40}, 0.95, 38}, {[]float64{1, 2}, 1, 2}} {
+		if got := quantile(tc.values, tc.q); got == nil || *got < tc.want-1e-9 || *got > tc.want+1e-9 {
+			t.Errorf("%v of %v is %v, want %v", tc.q, tc.values, got, tc.want)
+		}
+	}
+	if quantile(nil, 0.5) != nil {
+		t.Error("nothing has a median")
 	}
 }

@@ -397,6 +397,9 @@ func (w *world) step(n int) {
 	}
 	for range 1 + w.g.IntN(8) {
 		said := all[w.g.IntN(len(all))]
+		if w.g.IntN(2) == 0 { // some say more than others
+			said = all[1+w.g.IntN(3)]
+		}
 		if slices.ContainsFunc(r.Reconcilers, func(o schema.Reconciler) bool { return o.Ref() == said.Ref() }) {
 			continue
 		}
@@ -514,6 +517,19 @@ func (w *world) live(steps int) {
 	for n := range steps {
 		w.step(n)
 	}
+	// Both of one target on one cluster run the same: it counts once.
+	together := &schema.Report{Mode: schema.ModeDelta, ObservedAt: minutes(steps * 7)}
+	for _, r := range w.reconcilers("dev-2") {
+		if strings.HasPrefix(r.Name, "hello-functional") {
+			w.fill(&r, steps)
+			newest := "x@sha1:" + w.goals[0].branch.commits[11]
+			r.Status, r.Applied, r.Attempted = schema.StatusSuccess, []string{newest}, []string{newest}
+			together.Reconcilers = append(together.Reconcilers, r)
+		}
+	}
+	st := w.states["dev-2"]
+	together.Epoch, together.Sequence = st.Position.Epoch, st.Position.Sequence+1
+	w.write(st.Apply("dev-2", together, minutes(steps*7)))
 	w.mu.Lock()
 	w.now = minutes(steps*7 + 60)
 	w.mu.Unlock()

@@ -33,8 +33,9 @@ func (k *HistoryKey) Compare(o *HistoryKey) int {
 type HistoryQuery struct {
 	// Under are folders as in StateQuery.
 	Under []schema.Endpoint
-	// Destinations are deployed to.
-	Destinations []string
+	// Destinations are deployed to. Clusters report the rows; the store fills them
+	// in where that narrows its search.
+	Destinations, Clusters []string
 	// Either says that a row of Under or of Destinations is wanted, though it is
 	// not of both.
 	Either bool

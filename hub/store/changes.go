@@ -13,8 +13,8 @@ import (
 	tables "github.com/landfall-hub/landfall/schema/clickhouse"
 )
 
-// Write stores what a batch of messages changed: history and the record of the
-// messages first, then the current state of all of them as one part. The state
+// Write stores what a batch of messages changed: history, what landed and the
+// record of the messages first, then the current state of all of them as one part. The state
 // holds where each stream stands, so a batch that was cut off before it has not
 // come: its messages, sent again, are the next ones and give the same rows. A
 // second Write of the same batch stores the same rows under the same keys, and
@@ -24,6 +24,10 @@ func (s *Store) Write(ctx context.Context, batch []fold.Changes) error {
 	first.Go(func() error {
 		h := historyRows(batch)
 		return s.insert(both, tables.History, len(h), historyColumns(h))
+	})
+	first.Go(func() error {
+		l := landedRows(batch)
+		return s.insert(both, tables.Landed, len(l), landedColumns(l))
 	})
 	first.Go(func() error {
 		r := reportRows(batch)

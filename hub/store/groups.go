@@ -17,14 +17,13 @@ func (s *Store) Groups(ctx context.Context, q record.GroupQuery) ([]record.Group
 	if none(q.Under, q.Destinations) {
 		return nil, nil
 	}
-	status, class, members := "status", "toUInt32(?)", "uniqExact(destination), []"
+	status, class, members := "status", "toUInt32(?)", "uniqExact(cityHash64(destination)), emptyArrayString()"
 	var args []any
 	if len(q.Silent) > 0 {
 		status, args = "if(cluster IN (?), 'unknown', status)", append(args, q.Silent)
 	}
 	if len(q.Classes) > 0 {
-		// The column's dictionary is looked up, not each row.
-		class = "transform(destination, ?, ?, toUInt32(?))"
+		class = "toUInt32(transform(destination, ?, ?, toUInt32(?)))"
 		names, classes := make([]string, 0, len(q.Classes)), make([]uint32, 0, len(q.Classes))
 		for name, n := range q.Classes {
 			names, classes = append(names, name), append(classes, n)
@@ -40,11 +39,14 @@ func (s *Store) Groups(ctx context.Context, q record.GroupQuery) ([]record.Group
 	c.in("destination", q.Destinations)
 	c.status(q.Status, q.Silent)
 	var groups []record.Group
+	// By a hash, because to group a million rows by five texts takes three times as
+	// long; so for the clusters, which are counted.
 	err := s.query(ctx, "groups", `
-		SELECT repo, ref, path, applied_commit, toString(`+status+`) AS said, toUInt32(`+class+`) AS class, `+members+`
+		WITH `+status+` AS said, `+class+` AS class
+		SELECT any(repo), any(ref), any(path), any(applied_commit), toString(any(said)), any(class), `+members+`
 		FROM {db}.current FINAL
 		WHERE `+c.text+`
-		GROUP BY repo, ref, path, applied_commit, said, class
+		GROUP BY cityHash64(repo, ref, path, applied_commit, said, class)
 		LIMIT `+fmt.Sprint(q.Most+1),
 		func(r driver.Rows) error {
 			var g record.Group

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -29,36 +30,61 @@ func (s *Store) History(ctx context.Context, q record.HistoryQuery) ([]record.Hi
 	if err != nil {
 		return nil, err
 	}
+	if err := s.byReporter(ctx, &q); err != nil {
+		return nil, err
+	}
 	// The table is sorted by endpoint and reconciler. What tells times apart are
 	// its partitions and parts: a short span leaves most of them alone.
 	var rows []record.HistoryRow
+	var keys []record.HistoryKey
 	for width := firstSpan; to.After(from) && len(rows) < q.Limit; width *= spanGrowth {
 		begin := to.Add(-width)
 		if begin.Before(from) {
 			begin = from
 		}
-		for asked := q.Limit - len(rows); asked > 0; asked = q.Limit - len(rows) {
-			keys, err := s.historyKeys(ctx, &q, begin, to, asked)
+		for {
+			asked := q.Limit - len(rows) - len(keys)
+			found, err := s.historyKeys(ctx, &q, begin, to, asked)
 			if err != nil {
 				return nil, err
 			}
-			found, err := s.historyAt(ctx, keys)
+			keys = append(keys, found...)
+			if len(found) < asked && begin.After(from) {
+				break // a longer span is next
+			}
+			whole, err := s.historyAt(ctx, keys)
 			if err != nil {
 				return nil, err
 			}
-			rows = append(rows, found...)
-			if len(keys) < asked {
+			rows, keys = append(rows, whole...), nil
+			if len(found) < asked || len(rows) == q.Limit {
 				break
 			}
-			q.After = &keys[len(keys)-1]
+			q.After = &found[len(found)-1] // what was stored again later is missing
 		}
 		to = begin
 	}
 	return rows, nil
 }
 
-// historySpan returns between which times the rows that may match have arrived:
-// from from on, before to.
+// byReporter narrows a query of few destinations to those who have ever been
+// allowed to report for them, by whom the table is sorted.
+func (s *Store) byReporter(ctx context.Context, q *record.HistoryQuery) error {
+	if q.Either || q.Destinations == nil || len(q.Destinations) > mostFolders {
+		return nil
+	}
+	q.Clusters = slices.Clone(q.Destinations)
+	return s.query(ctx, "reporters", "SELECT DISTINCT cluster FROM {db}.clusters WHERE hasAny(reports_for, ?) ORDER BY cluster",
+		func(r driver.Rows) error {
+			var name string
+			err := r.Scan(&name)
+			q.Clusters = append(q.Clusters, name)
+			return err
+		}, q.Destinations)
+}
+
+// historySpan returns when the rows that may match have arrived: not before the
+// one time, and before the other.
 func (s *Store) historySpan(ctx context.Context, q *record.HistoryQuery) (from, to time.Time, err error) {
 	err = s.query(ctx, "history_span", "SELECT min(received_at), max(received_at) FROM {db}.history", scanInto(&from, &to))
 	to = to.Add(time.Millisecond)
@@ -89,6 +115,7 @@ func (s *Store) historyKeys(ctx context.Context, q *record.HistoryQuery, from, t
 	} else {
 		c.under(q.Under)
 		if !q.Either {
+			c.in("cluster", q.Clusters)
 			c.in("destination", q.Destinations)
 		}
 	}
@@ -189,66 +216,4 @@ func scanHistoryRow(r driver.Rows) (record.HistoryRow, error) {
 	h.Epoch, h.Change, h.Status, h.Drifted = uint64(epoch), schema.Change(change), schema.Status(status), drifted == 1
 	h.ReceivedAt, h.ObservedAt = h.ReceivedAt.UTC(), restored(h.ObservedAt)
 	return h, err
-}
-
-// Successes reads which commits of some endpoints reconcilers said to run with
-// success, each where it began, in the order of their messages.
-func (s *Store) Successes(ctx context.Context, under []schema.Endpoint, reconcilers []record.Reconciler) (map[record.Reconciler][]record.Success, error) {
-	if none(under) || len(reconcilers) == 0 {
-		return nil, nil //nolint:nilnil // nobody has none
-	}
-	clusters := map[string]bool{}
-	var names []string
-	objects := map[schema.ObjectRef]bool{}
-	var refs []clickhouse.GroupSet
-	wanted := map[record.Reconciler]bool{}
-	for _, r := range reconcilers {
-		wanted[r] = true
-		if !clusters[r.Cluster] {
-			clusters[r.Cluster] = true
-			names = append(names, r.Cluster)
-		}
-		if !objects[r.Ref] {
-			objects[r.Ref] = true
-			refs = append(refs, clickhouse.GroupSet{Value: []any{r.Ref.Kind, r.Ref.Namespace, r.Ref.Name}})
-		}
-	}
-	c := where("status = 'success' AND change = 'reported' AND applied_commit != ''")
-	c.under(under)
-	c.in("cluster", names)
-	c.and("(kind, namespace, name) IN (?)", refs)
-	found := make(map[record.Reconciler][]record.Success, len(reconcilers))
-	err := s.query(ctx, "successes", `
-		SELECT cluster, kind, namespace, name, runs.1, runs.2, runs.3, runs.4, runs.5, runs.6 FROM
-		(
-			SELECT cluster, kind, namespace, name,
-			       arrayCompact(x -> (x.3, x.4, x.5, x.6), arraySort(groupArray((epoch, sequence, toString(repo), toString(ref), toString(path), applied_commit)))) AS runs
-			FROM {db}.history
-			WHERE `+c.text+`
-			GROUP BY cluster, kind, namespace, name
-		)`,
-		func(r driver.Rows) error { return scanSuccesses(r, wanted, found) }, c.args...)
-	return found, err
-}
-
-func scanSuccesses(r driver.Rows, wanted map[record.Reconciler]bool, found map[record.Reconciler][]record.Success) error {
-	var who record.Reconciler
-	var epochs []uint32
-	var sequences []uint64
-	var repos, refs, paths, commits []string
-	if err := r.Scan(&who.Cluster, &who.Ref.Kind, &who.Ref.Namespace, &who.Ref.Name, &epochs, &sequences, &repos, &refs, &paths, &commits); err != nil {
-		return err
-	}
-	if !wanted[who] {
-		return nil
-	}
-	all := make([]record.Success, len(commits))
-	for i := range commits {
-		all[i] = record.Success{
-			Running: record.Running{Endpoint: schema.Endpoint{Repo: repos[i], Ref: refs[i], Path: paths[i]}, Commit: commits[i]},
-			Epoch:   uint64(epochs[i]), Sequence: sequences[i],
-		}
-	}
-	found[who] = all
-	return nil
 }

@@ -67,6 +67,10 @@ func TestHistory(t *testing.T) {
 	const ok, bad = schema.StatusSuccess, schema.StatusFailure
 	elsewhere := reconciler("r", "b", commitA, ok)
 	elsewhere.Cluster = "spoke"
+	// It may not do so any more, but it did.
+	if err := s.Register(t.Context(), []record.Registered{{Name: "c2", Epoch: 1, ReportsFor: []string{"spoke"}}, {Name: "c2", Epoch: 2}}); err != nil {
+		t.Fatal(err)
+	}
 	w.says("c1", minutes(0), reconciler("r", "a", commitA, ok))
 	w.says("c1", minutes(90*24*60), reconciler("r", "a", commitA, bad)) // three months later
 	w.says("c1", minutes(90*24*60+1), reconciler("r", "a", commitB, ok))
@@ -198,18 +202,18 @@ func TestSuccesses(t *testing.T) {
 	late.Epoch = 0
 	w.write(fold.Late("c1", late, minutes(9)))
 	who := record.Reconciler{Cluster: "c1", Ref: schema.ObjectRef{Kind: "Kustomization", Namespace: "flux-system", Name: "r"}}
-	got, err := s.Successes(t.Context(), []schema.Endpoint{apps("a")}, []record.Reconciler{who, {Cluster: "c2", Ref: schema.ObjectRef{Kind: "Kustomization", Namespace: "flux-system", Name: "q"}}})
+	got, err := s.Successes(t.Context(), []record.Reconciler{who, {Cluster: "c2", Ref: schema.ObjectRef{Kind: "Kustomization", Namespace: "flux-system", Name: "q"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ran := func(sequence uint64, path, commit string) record.Success {
 		return record.Success{Running: record.Running{Endpoint: apps(path), Commit: commit}, Epoch: 1, Sequence: sequence}
 	}
-	want := map[record.Reconciler][]record.Success{who: {ran(1, "a", commitA), ran(5, "a", commitB), ran(6, "a/b", commitB), ran(8, "a", commitB)}}
+	want := map[record.Reconciler][]record.Success{who: {ran(1, "a", commitA), ran(5, "a", commitB), ran(6, "a/b", commitB), ran(7, "other", commitA), ran(8, "a", commitB)}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("successes (-want +got):\n%s", d)
 	}
-	if got, err := s.Successes(t.Context(), []schema.Endpoint{apps("a")}, nil); err != nil || len(got) != 0 {
+	if got, err := s.Successes(t.Context(), nil); err != nil || len(got) != 0 {
 		t.Errorf("of nobody: %v, %v", got, err)
 	}
 }

@@ -162,20 +162,26 @@ func (s *Store) apply(ctx context.Context, m tables.Migration) error {
 
 // retain makes the history's retention what the options say.
 func (s *Store) retain(ctx context.Context) error {
-	var ddl string
-	local := s.target.Local(tables.History)
-	err := s.query(ctx, "system.tables", "SELECT create_table_query FROM system.tables WHERE database = {database:String} AND name = {table:String}",
-		func(r driver.Rows) error { return r.Scan(&ddl) },
-		named("database", s.target.Database), named("table", local))
-	if err != nil {
-		return err
-	}
 	want := fmt.Sprintf("toIntervalDay(%d)", s.target.HistoryDays)
-	if ddl == "" || strings.Contains(ddl, want) {
-		return nil
+	for _, table := range []string{tables.History, tables.Landed} {
+		var ddl string
+		local := s.target.Local(table)
+		err := s.query(ctx, "system.tables", "SELECT create_table_query FROM system.tables WHERE database = {database:String} AND name = {table:String}",
+			func(r driver.Rows) error { return r.Scan(&ddl) },
+			named("database", s.target.Database), named("table", local))
+		if err != nil {
+			return err
+		}
+		if ddl == "" || strings.Contains(ddl, want) {
+			continue
+		}
+		err = s.exec(ctx, "changing the history's retention", fmt.Sprintf(
+			"ALTER TABLE {db}.%s%s MODIFY TTL toDateTime(received_at) + INTERVAL %d DAY", local, s.target.OnCluster(), s.target.HistoryDays))
+		if err != nil {
+			return err
+		}
 	}
-	return s.exec(ctx, "changing the history's retention", fmt.Sprintf(
-		"ALTER TABLE {db}.%s%s MODIFY TTL toDateTime(received_at) + INTERVAL %d DAY", local, s.target.OnCluster(), s.target.HistoryDays))
+	return nil
 }
 
 // persist makes the tables write inserts through to the disk, or leave that to

@@ -8,7 +8,7 @@ import tables "github.com/landfall-hub/landfall/schema/clickhouse"
 func ReaderTables() []string {
 	return []string{
 		tables.Assignments, tables.Clusters, tables.Commits, tables.Configurations, tables.Current, tables.DeploymentTargets,
-		tables.Deployments, tables.Descriptors, tables.Gates, tables.Heartbeats, tables.History,
+		tables.Deployments, tables.Descriptors, tables.Gates, tables.Heartbeats, tables.History, tables.Landed,
 		tables.Memberships, tables.Reconcilers, tables.Refs, tables.Reports, tables.Repositories, tables.Schedules, tables.Migrations,
 	}
 }

@@ -17,6 +17,7 @@ import (
 const (
 	Current     = "current"
 	History     = "history"
+	Landed      = "landed"
 	Reports     = "reports"
 	Clusters    = "clusters"
 	Heartbeats  = "heartbeats"

@@ -58,7 +58,7 @@ func TestGoldenDDL(t *testing.T) {
 // one over it; on one server there is neither.
 func TestClusterDDL(t *testing.T) {
 	tables := []string{
-		Current, History, Reports, Clusters, Heartbeats, Tokens, Gates,
+		Current, History, Landed, Reports, Clusters, Heartbeats, Tokens, Gates,
 		Repositories, Refs, Commits, DeploymentTargets, Assignments, Descriptors, Configurations, Schedules,
 	}
 	cluster := ddl(t, Target{Database: "db", Cluster: "prod", HistoryDays: 1})

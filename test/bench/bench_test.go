@@ -28,6 +28,8 @@ type measured struct {
 	// bare are the yardsticks.
 	bareInsert float64         // rows per second
 	bareGate   []time.Duration // the gate's look-up as plain SQL
+	bareState  []time.Duration // what runs, in groups, as plain SQL
+	barePage   []time.Duration // one cluster's rows as plain SQL, off the key
 }
 
 var loaded = map[int]*measured{100_000: {}, 1_000_000: {}}
@@ -37,6 +39,11 @@ func TestMain(m *testing.M) {
 	for _, l := range loaded {
 		if l.dir != "" {
 			os.RemoveAll(l.dir) // a temporary folder
+		}
+	}
+	for _, p := range pasts {
+		if p.dir != "" && *keep == "" {
+			os.RemoveAll(p.dir)
 		}
 	}
 	os.Exit(code)
@@ -180,10 +187,23 @@ func (l *measured) yardsticks(b *testing.B, url string, rows int) {
 		insertBare(b, conn, at, now)
 	}
 	l.bareInsert = float64(rows) / time.Since(begin).Seconds()
+	l.bareGate = bareQuery(b, conn, rows/100, "SELECT cluster, kind, namespace, name, status, applied, attempted FROM bare FINAL WHERE repo = 'git.example/org/platform-gitops' AND ref = 'dev' AND path = 'drone'")
+	l.bareState = bareQuery(b, conn, 100, "SELECT repo, ref, path, applied, status, toString(uniqExact(cluster)), '' FROM bare FINAL GROUP BY repo, ref, path, applied, status")
+	l.barePage = bareQuery(b, conn, 100, "SELECT kind, namespace, name, status, applied, reason, message FROM bare FINAL WHERE cluster = '"+clusterName(7)+"'")
+	if err := conn.Exec(ctx, "DROP TABLE bare"); err != nil {
+		b.Fatal(err)
+	}
+	settle(b, conn)
+}
+
+// bareQuery asks for rows of seven texts, a hundred times.
+func bareQuery(b *testing.B, conn driver.Conn, rows int, sql string) []time.Duration {
+	b.Helper()
+	var took []time.Duration
 	for range 100 {
 		begin := time.Now()
 		found := 0
-		r, err := conn.Query(ctx, "SELECT cluster, kind, namespace, name, status, applied, attempted FROM bare FINAL WHERE repo = 'git.example/org/platform-gitops' AND ref = 'dev' AND path = 'drone'")
+		r, err := conn.Query(context.Background(), sql)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -194,15 +214,12 @@ func (l *measured) yardsticks(b *testing.B, url string, rows int) {
 			}
 			found++
 		}
-		if err := r.Err(); err != nil || found != rows/100 {
-			b.Fatalf("found %d of %d: %v", found, rows/100, err)
+		if err := r.Err(); err != nil || found != rows {
+			b.Fatalf("found %d of %d: %v", found, rows, err)
 		}
-		l.bareGate = append(l.bareGate, time.Since(begin))
+		took = append(took, time.Since(begin))
 	}
-	if err := conn.Exec(ctx, "DROP TABLE bare"); err != nil {
-		b.Fatal(err)
-	}
-	settle(b, conn)
+	return took
 }
 
 // settle waits until the merges that loading has left behind are done, as far

@@ -472,3 +472,32 @@ ORDER BY (environment, cluster_type, deployment_target);
 CREATE TABLE IF NOT EXISTS schedules ON CLUSTER 'prod' AS schedules_local
 ENGINE = Distributed('prod', 'landfall', 'schedules_local', cityHash64(environment, cluster_type, deployment_target));
 
+-- 0004_landed
+CREATE TABLE IF NOT EXISTS landed_local ON CLUSTER 'prod'
+(
+    cluster             LowCardinality(String),
+    kind                LowCardinality(String),
+    namespace           LowCardinality(String),
+    name                String,
+    epoch               UInt32,
+    sequence            UInt64,
+    repo                LowCardinality(String),
+    ref                 LowCardinality(String),
+    path                LowCardinality(String),
+    applied_commit      String,
+    received_at         DateTime64(3, 'UTC') CODEC(Delta, LZ4)
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}', received_at)
+ORDER BY (cluster, kind, namespace, name, epoch, sequence)
+TTL toDateTime(received_at) + INTERVAL 400 DAY
+SETTINGS index_granularity = 256;
+
+-- 0004_landed
+CREATE TABLE IF NOT EXISTS landed ON CLUSTER 'prod' AS landed_local
+ENGINE = Distributed('prod', 'landfall', 'landed_local', cityHash64(cluster));
+
+-- 0004_landed
+INSERT INTO landed (cluster, kind, namespace, name, epoch, sequence, repo, ref, path, applied_commit, received_at)
+SELECT cluster, kind, namespace, name, epoch, sequence, repo, ref, path, applied_commit, received_at
+FROM history WHERE status = 'success' AND change = 'reported' AND applied_commit != '';
+

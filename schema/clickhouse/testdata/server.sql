@@ -412,3 +412,28 @@ CREATE TABLE IF NOT EXISTS schedules
 ENGINE = ReplacingMergeTree(version)
 ORDER BY (environment, cluster_type, deployment_target);
 
+-- 0004_landed
+CREATE TABLE IF NOT EXISTS landed
+(
+    cluster             LowCardinality(String),
+    kind                LowCardinality(String),
+    namespace           LowCardinality(String),
+    name                String,
+    epoch               UInt32,
+    sequence            UInt64,
+    repo                LowCardinality(String),
+    ref                 LowCardinality(String),
+    path                LowCardinality(String),
+    applied_commit      String,
+    received_at         DateTime64(3, 'UTC') CODEC(Delta, LZ4)
+)
+ENGINE = ReplacingMergeTree(received_at)
+ORDER BY (cluster, kind, namespace, name, epoch, sequence)
+TTL toDateTime(received_at) + INTERVAL 30 DAY
+SETTINGS index_granularity = 256;
+
+-- 0004_landed
+INSERT INTO landed (cluster, kind, namespace, name, epoch, sequence, repo, ref, path, applied_commit, received_at)
+SELECT cluster, kind, namespace, name, epoch, sequence, repo, ref, path, applied_commit, received_at
+FROM history WHERE status = 'success' AND change = 'reported' AND applied_commit != '';
+
