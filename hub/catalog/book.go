@@ -48,6 +48,29 @@ type chain struct {
 	names.Chain
 	Head     gitops.ID
 	Position int64
+	// whole says that the chains before it are not remembered, and that what they
+	// said below its fork is its own now.
+	whole bool
+}
+
+// fork is the last position of which the chain before it speaks.
+func (c *chain) fork() int64 {
+	if c.whole {
+		return -1
+	}
+	return c.Fork
+}
+
+// limits are, by the numbers of the chains before the nth one, how far they are
+// shared with it.
+func limits(chains []chain, n int) map[uint32]int64 {
+	all := map[uint32]int64{}
+	limit := chains[n].Fork
+	for n--; n >= 0; n-- {
+		all[chains[n].Number] = limit
+		limit = min(limit, chains[n].fork())
+	}
+	return all
 }
 
 // tree is what a commit's files say.

@@ -31,9 +31,9 @@ type Mirrors interface {
 // Reader reads what was written before.
 type Reader interface {
 	Chains(ctx context.Context) ([]record.Chain, error)
-	// Assignments visits the newest of a ref from a chain on, by target, chain and
+	// Assignments visits the newest of each target of a ref, by target, chain and
 	// position.
-	Assignments(ctx context.Context, at record.RefKey, fromChain uint32, most int, visit func(record.Assignment)) error
+	Assignments(ctx context.Context, at record.RefKey, each int, visit func(record.Assignment)) error
 	Targets(ctx context.Context) ([]record.NamedTarget, error)
 	Pushed(ctx context.Context, most int) ([]record.Pushed, error)
 	// SubscribedRefs are those that reconcilers read.
@@ -72,9 +72,9 @@ func (o *Options) validate() error {
 
 // Bounds of what is kept in memory.
 const (
-	// mostSteps is how many assignments of a ref are kept, about 250 bytes each;
-	// those before the newest ones are in ClickHouse only.
-	mostSteps = 1_000_000
+	// mostSteps is how many assignments of a target on a ref are kept, about 250
+	// bytes each; those before the newest ones are in ClickHouse only.
+	mostSteps = 10_000
 	// mostPushed is how many pushed descriptors are kept.
 	mostPushed = 100_000
 	// mostRefs is how many refs of a repository are followed where none are named.

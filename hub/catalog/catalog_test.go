@@ -163,6 +163,42 @@ func TestForcedBranch(t *testing.T) {
 	}
 }
 
+// However often a branch was forced elsewhere, what its commits share keeps its
+// versions: also after a restart, and where the mirror lost what nobody has.
+func TestForcedOften(t *testing.T) {
+	a := newApps(t)
+	shared := []string{a.commit(map[string]string{"a.yaml": a.says("one", "0").text()}), a.commit(map[string]string{"a.yaml": a.says("one", "1").text()})}
+	b := a.bench()
+	b.start()
+	var forced string
+	for i := range mostChains + 4 {
+		a.tip = []int{1}
+		forced = a.commit(map[string]string{"a.yaml": a.says("one", fmt.Sprint("forced", i)).text()})
+		b.again()
+		if i == 3 {
+			shared = append(shared, forced)
+			a.tip = []int{len(a.ids) - 1}
+			forced = a.commit(map[string]string{"README": "x"})
+			b.again()
+		}
+	}
+	want := fmt.Sprint("0 1 forced", mostChains+3)
+	check := func(when string, x *names.Index) {
+		t.Helper()
+		expect(t, when, versions(x, a.endpoint("one"), shared[0], shared[1], forced), want)
+		one, _ := x.At(a.endpoint("one"))
+		if p, ok := x.Pending(one, shared[0]); !ok || p.Commit != shared[1] {
+			t.Errorf("%s: pending after the first is %+v, %t", when, p, ok)
+		}
+	}
+	check("at once", b.catalog.Index())
+	check("after a restart", b.start().Index())
+	git(t, a.dir, "reflog", "expire", "--expire=now", "--all")
+	git(t, a.dir, "gc", "--quiet", "--prune=now")
+	b.mirrors = t.TempDir()
+	check("with another mirror", b.start().Index())
+}
+
 // What a descriptor says of another place is known by its names only, and the
 // complaint says what to do.
 func TestStrangers(t *testing.T) {

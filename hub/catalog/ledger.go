@@ -61,7 +61,7 @@ func (b *book) at(all []names.Assignment, n int, position int64) *names.Assignme
 		if i--; i >= 0 && all[i].Chain == c.Number {
 			return &all[i]
 		}
-		position = min(position, c.Fork)
+		position = min(position, c.fork())
 	}
 	return nil
 }
@@ -80,6 +80,10 @@ func (b *book) state(w *walk, t schema.Target) {
 	}
 	n.files = b.tree.outcome(t, b.own)
 	h.files = append(h.files, filed{c.Number, c.Position, n.files})
+	if len(h.files) >= 2*mostSteps {
+		h.files = slices.Clone(h.files[len(h.files)-mostSteps:])
+		h.merged = slices.Clone(h.merged[max(len(h.merged)-mostSteps, 0):])
+	}
 	counts := n.files
 	if p := b.newestPush(w.history, t, c, c.Position); p != nil && !counts.better(*p) {
 		counts = *p
@@ -108,20 +112,37 @@ func (b *book) newestPush(h *gitops.History, t schema.Target, c *chain, position
 	return best
 }
 
-// forget drops what is older than the chain after one.
-func (b *book) forget(number uint32) {
+// forget drops the first chains. What they said of commits that the next one has,
+// too, is its own then.
+func (b *book) forget(drop int) {
+	first, shared := &b.chains[drop], limits(b.chains, drop)
 	for t, h := range b.ledger {
-		h.files = slices.Clone(h.files[search(h.files, number):])
-		from, _ := slices.BinarySearchFunc(h.merged, number+1, func(a names.Assignment, n uint32) int { return cmp.Compare(a.Chain, n) })
-		if h.merged = slices.Clone(h.merged[from:]); len(h.merged) == 0 {
+		var files []filed
+		for _, f := range h.files {
+			if f.chain < first.Number {
+				if f.position > shared[f.chain] {
+					continue
+				}
+				f.chain = first.Number
+			}
+			files = append(files, f)
+		}
+		var merged []names.Assignment
+		for _, a := range h.merged {
+			if a.Chain < first.Number {
+				if a.Position > shared[a.Chain] {
+					continue
+				}
+				a.Chain = first.Number
+			}
+			merged = append(merged, a)
+		}
+		if h.files, h.merged = files, merged; len(files)+len(merged) == 0 {
 			delete(b.ledger, t)
 		}
 	}
-}
-
-func search(all []filed, number uint32) int {
-	i, _ := slices.BinarySearchFunc(all, number+1, func(f filed, n uint32) int { return cmp.Compare(f.chain, n) })
-	return i
+	first.whole = true
+	b.chains = slices.Delete(b.chains, 0, drop)
 }
 
 // merge makes a target's history anew with what was pushed for it, and has all
@@ -167,7 +188,7 @@ func (b *book) say(w *walk, t schema.Target, n int, at int64, counts outcome) {
 	if last := b.at(h.merged, n, at-1); last != nil {
 		before = last.Version
 	}
-	if at > c.Fork && !same(before, counts.version) {
+	if at > c.fork() && !same(before, counts.version) {
 		h.merged = append(h.merged, names.Assignment{Chain: c.Number, Position: at, Version: counts.version})
 	}
 	since := at
@@ -206,7 +227,7 @@ func (b *book) moments(h *history, c *chain, pushes []outcome) []int64 {
 		}
 	}
 	for _, p := range pushes {
-		if p.changed > c.Fork {
+		if p.changed > c.fork() {
 			all = append(all, p.changed)
 		}
 	}
@@ -260,7 +281,7 @@ func (b *book) filedAt(all []filed, n int, position int64) *filed {
 		if i--; i >= 0 && all[i].chain == c.Number {
 			return &all[i]
 		}
-		position = min(position, c.Fork)
+		position = min(position, c.fork())
 	}
 	return nil
 }

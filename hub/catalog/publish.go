@@ -24,9 +24,9 @@ func (c *Catalog) publish() {
 		}
 		facts.Repos = append(facts.Repos, r)
 	}
+	facts.Repos = append(facts.Repos, c.arrivals(g)...)
 	g.complaints()
 	g.claims()
-	facts.Repos = append(facts.Repos, c.arrivals(g)...)
 	c.live = make(map[schema.Target]record.NamedTarget, len(g.found))
 	for t, n := range g.found {
 		facts.Targets = append(facts.Targets, n.Target)

@@ -24,27 +24,31 @@ import (
 
 // restore fills a book that was just made.
 func (c *Catalog) restore(ctx context.Context, h *gitops.History, b *book, written []record.Chain) error {
-	for _, ch := range written {
-		id, ok := gitops.ParseID(ch.Head)
-		if position, known := h.Position(id); !ok || !known || position != ch.Position {
-			// What is no longer in the mirror says nothing about what is.
-			b.chains = nil
-			continue
-		}
-		b.chains = append(b.chains, chain{Chain: names.Chain{Number: ch.Number, Fork: ch.Fork}, Head: id, Position: ch.Position})
-		if len(b.chains) > mostChains {
-			b.chains = b.chains[1:]
-		}
-	}
 	if len(written) == 0 {
 		return nil
 	}
+	all := make([]chain, len(written))
+	for i, ch := range written {
+		id, _ := gitops.ParseID(ch.Head)
+		all[i] = chain{Chain: names.Chain{Number: ch.Number, Fork: ch.Fork}, Head: id, Position: ch.Position}
+	}
+	// Of a chain that is not in the mirror any more nothing can be placed.
+	from := len(all)
+	for from > 0 && len(all)-from < mostChains {
+		if at, known := h.Position(all[from-1].Head); !known || at != all[from-1].Position {
+			break
+		}
+		from--
+	}
 	newest := written[len(written)-1]
-	if len(b.chains) == 0 || b.current().Number != newest.Number || newest.Basis != b.basis {
+	if from == len(all) || newest.Basis != b.basis {
 		b.chains = []chain{{Chain: names.Chain{Number: newest.Number + 1, Fork: -1}, Position: -1}}
 		return nil
 	}
-	if err := c.recall(ctx, b); err != nil {
+	shared := limits(all, from)
+	b.chains = all[from:]
+	b.chains[0].whole = true
+	if err := c.recall(ctx, b, shared); err != nil {
 		return err
 	}
 	copied, err := load(c.copyOf(b.key))
@@ -61,15 +65,20 @@ func (c *Catalog) restore(ctx context.Context, h *gitops.History, b *book, writt
 }
 
 // recall reads a book's ledger. What was written beyond the chains' ends, before
-// a crash, is read from Git again.
-func (c *Catalog) recall(ctx context.Context, b *book) error {
-	known := map[uint32]*chain{}
-	for i := range b.chains {
-		known[b.chains[i].Number] = &b.chains[i]
+// a crash, is read from Git again; what chains that are not remembered share with
+// the first one is its own.
+func (c *Catalog) recall(ctx context.Context, b *book, shared map[uint32]int64) error {
+	known := map[uint32]int{}
+	for n := range b.chains {
+		known[b.chains[n].Number] = n
 	}
-	return c.opts.Reader.Assignments(ctx, b.key, b.chains[0].Number, mostSteps, func(a record.Assignment) {
-		ch := known[a.Chain]
-		if ch == nil || a.Position <= ch.Fork || a.Position > ch.Position {
+	return c.opts.Reader.Assignments(ctx, b.key, mostSteps, func(a record.Assignment) {
+		n, ok := known[a.Chain]
+		ch := &b.chains[n]
+		switch limit, before := shared[a.Chain]; {
+		case before && a.Position <= limit:
+			a.Chain = ch.Number
+		case !ok || a.Position <= ch.Fork || a.Position > ch.Position:
 			return
 		}
 		h := b.ledger[a.Target]
@@ -78,10 +87,6 @@ func (c *Catalog) recall(ctx context.Context, b *book) error {
 			b.ledger[a.Target] = h
 		}
 		h.files = append(h.files, filed{a.Chain, a.Position, outcome{a.Version, a.Changed, a.File}})
-		n := 0
-		for b.chains[n].Number != a.Chain {
-			n++
-		}
 		if last := b.at(h.merged, n, a.Position); last == nil && a.Version == nil || last != nil && same(last.Version, a.Version) {
 			return
 		}

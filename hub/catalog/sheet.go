@@ -36,7 +36,7 @@ func (b *book) sheet(h *gitops.History) *sheet {
 		Assignments: make(map[schema.Target][]names.Assignment, len(b.ledger)), Configured: b.tree.Configured,
 	}
 	for i := range b.chains {
-		s.ref.Chains = append(s.ref.Chains, b.chains[i].Chain)
+		s.ref.Chains = append(s.ref.Chains, names.Chain{Number: b.chains[i].Number, Fork: b.chains[i].fork()})
 	}
 	for t, h := range b.ledger {
 		if len(h.merged) > 0 {
@@ -54,14 +54,6 @@ func (b *book) sheet(h *gitops.History) *sheet {
 	}
 	slices.SortFunc(s.files, func(a, b filedAs) int { return cmp.Compare(a.path, b.path) })
 	return s
-}
-
-// again is the sheet for a repository of which more is known; nothing of the ref
-// has changed.
-func (s *sheet) again(h *gitops.History) *sheet {
-	next := *s
-	next.ref.Lineage = lineage{h, s.ref.Lineage.(lineage).chains}
-	return &next
 }
 
 // rank says how much a document counts that names a target's endpoint.

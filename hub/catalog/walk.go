@@ -130,8 +130,7 @@ func (w *walk) turn(ctx context.Context, head gitops.ID) error {
 	}
 	b.chains = append(b.chains, chain{Chain: names.Chain{Number: old.Number + 1, Fork: fork}, Head: at, Position: fork})
 	if drop := len(b.chains) - mostChains; drop > 0 {
-		b.forget(b.chains[drop-1].Number)
-		b.chains = slices.Delete(b.chains, 0, drop)
+		b.forget(drop)
 	}
 	w.renew()
 	return nil

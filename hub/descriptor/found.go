@@ -165,7 +165,7 @@ func (f *Found) note(err error) {
 		return
 	}
 	all := []error{err}
-	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each one is looked at
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		all = several.Unwrap()
 	}
 	for _, err := range all {

@@ -74,7 +74,7 @@ type reader struct {
 	problems []Problem
 }
 
-func (r *reader) complain(n *yaml.Node, format string, args ...any) {
+func (r *reader) complainf(n *yaml.Node, format string, args ...any) {
 	r.problems = append(r.problems, Problem{r.file, r.first + n.Line - 1, fmt.Sprintf(format, args...)})
 }
 
@@ -99,23 +99,23 @@ func (r *reader) object(n *yaml.Node, path string, fields ...string) *object {
 	n = resolved(n)
 	o := &object{r: r, path: path, fields: map[string]*yaml.Node{}}
 	if n.Kind != yaml.MappingNode {
-		r.complain(n, "%s is %s: it must be a mapping of %s", o.name(""), kindOf(n), list(fields))
+		r.complainf(n, "%s is %s: it must be a mapping of %s", o.name(""), kindOf(n), list(fields))
 		return nil
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := resolved(n.Content[i]), resolved(n.Content[i+1])
 		switch name := key.Value; {
 		case key.Kind != yaml.ScalarNode || !slices.Contains(fields, name) && !slices.Contains(fields, name+"?"):
-			r.complain(key, "nobody knows the field %s: remove it; there are %s", o.name(shown(name)), list(fields))
+			r.complainf(key, "nobody knows the field %s: remove it; there are %s", o.name(shown(name)), list(fields))
 		case o.fields[name] != nil:
-			r.complain(key, "%s stands there twice: remove one", o.name(name))
+			r.complainf(key, "%s stands there twice: remove one", o.name(name))
 		default:
 			o.fields[name] = value
 		}
 	}
 	for _, field := range fields {
 		if !strings.HasSuffix(field, "?") && o.fields[field] == nil {
-			r.complain(n, "%s is missing: add it", o.name(field))
+			r.complainf(n, "%s is missing: add it", o.name(field))
 		}
 	}
 	return o
@@ -156,15 +156,15 @@ func (o *object) scalar(field string, tags ...string) string {
 	n := o.fields[field]
 	switch {
 	case n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null":
-		o.r.complain(n, "%s is %s: it must be a text", o.name(field), kindOf(n))
+		o.r.complainf(n, "%s is %s: it must be a text", o.name(field), kindOf(n))
 	case !slices.Contains(tags, n.ShortTag()):
-		o.r.complain(n, "%s is %s: write the text in quotes, %q", o.name(field), kindOf(n), shown(n.Value))
+		o.r.complainf(n, "%s is %s: write the text in quotes, %q", o.name(field), kindOf(n), shown(n.Value))
 	case strings.TrimSpace(n.Value) == "":
-		o.r.complain(n, "%s is empty: say what it is", o.name(field))
+		o.r.complainf(n, "%s is empty: say what it is", o.name(field))
 	case len(n.Value) > longest:
-		o.r.complain(n, "%s has %d bytes: at most %d are allowed", o.name(field), len(n.Value), longest)
+		o.r.complainf(n, "%s has %d bytes: at most %d are allowed", o.name(field), len(n.Value), longest)
 	case !utf8.ValidString(n.Value) || strings.ContainsFunc(n.Value, func(c rune) bool { return !unicode.IsPrint(c) }):
-		o.r.complain(n, "%s holds a character that cannot be printed: remove it", o.name(field))
+		o.r.complainf(n, "%s holds a character that cannot be printed: remove it", o.name(field))
 	default:
 		return n.Value
 	}
@@ -179,7 +179,7 @@ func (o *object) time(field string) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil || t.Year() < 1970 || t.Year() > 2200 {
-		o.r.complain(o.fields[field], "%s is %q: it must be a time between the years 1970 and 2200, like \"2023-04-27T23:25:05Z\"", o.name(field), shown(text))
+		o.r.complainf(o.fields[field], "%s is %q: it must be a time between the years 1970 and 2200, like \"2023-04-27T23:25:05Z\"", o.name(field), shown(text))
 		return time.Time{}
 	}
 	return t.UTC()
@@ -193,7 +193,7 @@ func (o *object) endpoint() (e schema.Endpoint, url string) {
 		return e, "" // which was complained of
 	}
 	e, err := schema.NewEndpoint(repo, branch, folder)
-	field := ""
+	var field string
 	switch {
 	case errors.Is(err, schema.ErrInvalidRepo):
 		field = "repo"
@@ -204,7 +204,7 @@ func (o *object) endpoint() (e schema.Endpoint, url string) {
 	default:
 		return e, schema.StripUserInfo(repo)
 	}
-	o.r.complain(o.fields[field], "%s: %v", o.name(field), err)
+	o.r.complainf(o.fields[field], "%s: %v", o.name(field), err)
 	return schema.Endpoint{}, ""
 }
 

@@ -101,7 +101,7 @@ func merge(before, after []gitrepo.Entry, visit func(name string, old, next Spot
 	for len(before) > 0 || len(after) > 0 {
 		var name string
 		var old, next Spot
-		order := 0
+		var order int
 		switch {
 		case len(before) == 0:
 			order = 1

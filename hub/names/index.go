@@ -53,7 +53,7 @@ func New(f Facts) *Index {
 	x.arrange(x.targets)
 	for i := range x.targets {
 		t := &x.targets[i]
-		x.at[t.Endpoint] = append(x.at[t.Endpoint], int32(i)) //nolint:gosec // there are fewer
+		x.at[t.Endpoint] = append(x.at[t.Endpoint], int32(i))
 		x.serves(t.Endpoint, t.Environment)
 	}
 	former := slices.Clone(f.Former)

@@ -15,7 +15,7 @@ import (
 // WriteNames stores rows in an order in which no reader finds a commit without
 // its assignments, or a chain that says it is written further than it is.
 func (s *Store) WriteNames(ctx context.Context, n record.Names) error {
-	now := uint64(time.Now().UnixMicro()) //nolint:gosec // after 1970
+	now := uint64(time.Now().UnixMicro())
 	for _, write := range []func() error{
 		func() error {
 			return s.insert(ctx, tables.DeploymentTargets, len(n.Targets), targetColumns(n.Targets, now))
@@ -43,7 +43,7 @@ func (s *Store) PutRepositories(ctx context.Context, all []record.Repository) er
 		"repo":           pick(all, func(r *record.Repository) string { return r.Repo }),
 		"url":            pick(all, func(r *record.Repository) string { return r.URL }),
 		"default_branch": pick(all, func(r *record.Repository) string { return r.Default }),
-		"version":        same(len(all), uint64(time.Now().UnixMicro())), //nolint:gosec // after 1970
+		"version":        same(len(all), uint64(time.Now().UnixMicro())),
 	})
 }
 
@@ -72,7 +72,7 @@ func (s *Store) PutDescriptors(ctx context.Context, all []record.Pushed) error {
 		"source_commit":     version(func(v *names.Version) string { return v.SourceCommit }),
 		"build_time":        pick(all, func(p *record.Pushed) int64 { return stored(p.Version.BuildTime) }),
 		"received_at":       pick(all, func(p *record.Pushed) int64 { return p.ReceivedAt.UnixMicro() }),
-		"version":           pick(all, func(p *record.Pushed) uint64 { return uint64(p.ReceivedAt.UnixMicro()) }), //nolint:gosec // after 1970
+		"version":           pick(all, func(p *record.Pushed) uint64 { return uint64(p.ReceivedAt.UnixMicro()) }),
 	})
 }
 

@@ -25,17 +25,18 @@ func (s *Store) Chains(ctx context.Context) ([]record.Chain, error) {
 	return all, err
 }
 
-// Assignments calls visit with the newest assignments of a ref from a chain on,
-// no more than most, by target, chain and position.
-func (s *Store) Assignments(ctx context.Context, at record.RefKey, fromChain uint32, most int, visit func(record.Assignment)) error {
+// Assignments calls visit with the newest assignments of each target of a ref, no
+// more than some of each, by target, chain and position.
+func (s *Store) Assignments(ctx context.Context, at record.RefKey, each int, visit func(record.Assignment)) error {
 	return s.query(ctx, "assignments", `
 		SELECT chain, environment, workspace, application, workload, deployment_target, position, commit,
 		       workload_version, build, source_repo, source_commit, build_time, file, changed, deleted
 		FROM
 		(
 			SELECT * FROM {db}.assignments FINAL
-			WHERE repo = {repo:String} AND ref = {ref:String} AND chain >= {chain:UInt32}
-			ORDER BY chain DESC, position DESC LIMIT {most:UInt64}
+			WHERE repo = {repo:String} AND ref = {ref:String}
+			ORDER BY chain DESC, position DESC
+			LIMIT {each:UInt64} BY environment, workspace, application, workload, deployment_target
 		)
 		ORDER BY environment, workspace, application, workload, deployment_target, chain, position`,
 		func(r driver.Rows) error {
@@ -51,7 +52,7 @@ func (s *Store) Assignments(ctx context.Context, at record.RefKey, fromChain uin
 				visit(a)
 			}
 			return err
-		}, named("repo", at.Repo), named("ref", at.Ref), named("chain", fromChain), named("most", uint64(most))) //nolint:gosec // positive
+		}, named("repo", at.Repo), named("ref", at.Ref), named("each", uint64(each)))
 }
 
 // Targets reads all deployment targets, also those that are gone.
@@ -94,7 +95,7 @@ func (s *Store) Pushed(ctx context.Context, most int) ([]record.Pushed, error) {
 			v.BuildTime, p.ReceivedAt = restored(v.BuildTime), received.UTC()
 			all = append(all, p)
 			return err
-		}, named("most", uint64(most))) //nolint:gosec // positive
+		}, named("most", uint64(most)))
 	return all, err
 }
 
