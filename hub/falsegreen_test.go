@@ -141,7 +141,7 @@ func TestFalseGreens(t *testing.T) {
 		for missed := 1; missed <= 4; missed++ {
 			s.passes(heartbeat + heartbeat/10)
 			if v := agents[0].ask(commit); v.State != schema.Passed || v.Counts.Compliant != clusters || v.Counts.Unknown != 0 {
-				t.Errorf("%d missed: %+v", missed, v)
+				t.Errorf("%d missed: %s, %+v", missed, v.State, v.Counts)
 			}
 		}
 		for _, a := range agents[:clusters/2] {
@@ -149,7 +149,7 @@ func TestFalseGreens(t *testing.T) {
 		}
 		s.passes(heartbeat)
 		if v := agents[0].ask(commit); v.State != schema.Waiting || v.Counts.Compliant != clusters/2 || v.Counts.Unknown != clusters/2 {
-			t.Errorf("those who stayed away: %+v", v)
+			t.Errorf("those who stayed away: %s, %+v", v.State, v.Counts)
 		}
 	})
 }

@@ -358,7 +358,7 @@ func TestHostileServers(t *testing.T) {
 					return
 				}
 			}
-		}), "too large"},
+		}), "larger than a mirror may be"},
 		"no-pack-at-all": {http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet {
 				server.ServeHTTP(w, r)
@@ -366,7 +366,7 @@ func TestHostileServers(t *testing.T) {
 			}
 			fmt.Fprint(w, "0008NAK\n0015\x01<html>not a pack0000")
 		}), "cannot be fetched"},
-		"over-its-bound": {server, "too large"},
+		"over-its-bound": {server, "larger than a mirror may be"},
 		"long-ids":       {server, "SHA-256"},
 		"not-there":      {server, "no such repository"},
 	}

@@ -274,8 +274,11 @@ func (all *Mirrors) States() []State {
 
 // inShort words a trouble for those who may not see the log.
 func inShort(err error) string {
+	if errors.Is(err, gitrepo.ErrTooLarge) {
+		return "it is larger than a mirror may be; the hub's log says which bound that is"
+	}
 	for _, known := range []error{
-		gitrepo.ErrNotFound, gitrepo.ErrAuth, gitrepo.ErrRefMissing, gitrepo.ErrSHA256, gitrepo.ErrTimeout, gitrepo.ErrTooLarge, errShallow, errTooMany,
+		gitrepo.ErrNotFound, gitrepo.ErrAuth, gitrepo.ErrRefMissing, gitrepo.ErrSHA256, gitrepo.ErrTimeout, errShallow, errTooMany,
 	} {
 		if errors.Is(err, known) {
 			return known.Error()

@@ -57,7 +57,7 @@ const mostAdvertised = 32 << 20
 func (p *patience) allow(bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.left = bytes
+	p.most, p.left = bytes, bytes
 }
 
 // FetchHeads asks the server where refs are, and downloads what the mirror lacks

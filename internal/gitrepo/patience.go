@@ -13,9 +13,9 @@ import (
 type patience struct {
 	stall time.Duration
 	timer *time.Timer
-	// left is how many more bytes may come.
-	mu   sync.Mutex
-	left int64
+	// most is how many bytes may come, left how many of them have not.
+	mu         sync.Mutex
+	most, left int64
 	// head is how the first answer began, for what the decoder does not say.
 	head []byte
 }
@@ -27,7 +27,7 @@ const mostHead = 8 << 10
 // as its cause. stop releases it.
 func bounded(ctx context.Context, all, stall time.Duration, bytes int64) (_ context.Context, p *patience, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	p = &patience{stall: stall, left: bytes}
+	p = &patience{stall: stall, most: bytes, left: bytes}
 	p.timer = time.AfterFunc(stall, func() { cancel(fmt.Errorf("%w: nothing came for %s", ErrTimeout, stall)) })
 	end := time.AfterFunc(all, func() { cancel(fmt.Errorf("%w: it was not done after %s", ErrTimeout, all)) })
 	return ctx, p, func() {
@@ -78,7 +78,7 @@ func (p *patience) took(b []byte) error {
 	p.timer.Reset(p.stall)
 	p.head = append(p.head, b[:min(len(b), mostHead-len(p.head))]...)
 	if p.left -= int64(len(b)); p.left < 0 {
-		return fmt.Errorf("%w: more than its bound came from the server", ErrTooLarge)
+		return fmt.Errorf("%w: more than %d bytes came from the server", ErrTooLarge, p.most)
 	}
 	return nil
 }
