@@ -2,12 +2,17 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // The repositories and the branch of the environment dev.
@@ -41,6 +46,13 @@ func newRepos(ctx context.Context, gitops, dir string) (*repos, error) {
 				return nil, err
 			}
 		}
+		if name == application {
+			for _, target := range []string{"functional-test", "performance-test"} {
+				if err := r.describe(target, "1.0.0"); err != nil {
+					return nil, err
+				}
+			}
+		}
 		if _, err := r.commit(ctx, name, "hello-world 1.0.0"); err != nil {
 			return nil, err
 		}
@@ -67,7 +79,39 @@ func (r *repos) release(ctx context.Context, version string, memory int) (commit
 	if err := os.WriteFile(filepath.Join(r.path(application), "functional-test", "service.env"), []byte(text), 0o600); err != nil {
 		return "", err
 	}
+	if err := r.describe("functional-test", version); err != nil {
+		return "", err
+	}
 	return r.commit(ctx, application, "hello-world "+version)
+}
+
+// describe writes the deployment descriptor by which the hub knows that version
+// by its name: the build of an application would.
+func (r *repos) describe(target, version string) error {
+	built := sha256.Sum256([]byte("hello-world " + version))
+	text, err := yaml.Marshal(map[string]any{
+		"apiVersion": "hub.kalypso.io/v1alpha1", "kind": "DeploymentDescriptor", "metadata": map[string]any{"name": "hello-world-" + target},
+		"spec": map[string]any{
+			"workload": map[string]any{
+				"name": "hello-world", "source": map[string]any{"repo": "https://git.example/kaizen/hello-world"},
+				"application": map[string]any{"name": "greeting-service", "workspace": map[string]any{"name": "kaizen"}},
+			},
+			"deploymentTarget": map[string]any{
+				"name": target, "environment": branch, "manifests": map[string]any{"repo": r.path(application), "branch": branch, "path": target},
+			},
+			"workloadVersion": map[string]any{
+				"version": version, "build": "demo", "commit": hex.EncodeToString(built[:20]), "buildTime": time.Now().UTC().Format(time.RFC3339),
+			},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("describing %s: %w", target, err)
+	}
+	folder := filepath.Join(r.path(application), "descriptors")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, target+".yaml"), text, 0o600)
 }
 
 func (r *repos) git(ctx context.Context, name string, args ...string) (string, error) {

@@ -112,14 +112,17 @@ All of it goes on until Ctrl-C. Try, in another terminal:`)
 		sayf("\n  export LANDFALL_HUB=%s", t.url)
 	}
 	sayf(`
-  %[1]s/landfall status                 every folder on every host, with its commit
+  %[1]s/landfall status                 every folder on every host, with its version and commit
+  %[1]s/landfall status --summary       which version should run where, and which does on how many
+  %[1]s/landfall history --limit 20     what changed, the newest first
+  %[1]s/landfall dora                   how often, how fast, how well
   %[1]s/landfall clusters               who reports, and when each was last heard of
   %[1]s/landfall gate --repo %[2]s --ref %[3]s --path functional-test --commit %[4]s
 
 Be the application team:
 
   cd %[2]s
-  sed -i 's/^VERSION=.*/VERSION=1.3.0/' functional-test/service.env && git commit -am 'hello-world 1.3.0'
+  sed -i 's/1\.2\.1/1.3.0/' functional-test/service.env descriptors/functional-test.yaml && git commit -am 'hello-world 1.3.0'
   %[1]s/landfall gate --repo $PWD --ref %[3]s --path functional-test --commit $(git rev-parse HEAD)
 
 The whole API: %[5]s/openapi.json`, t.programs.bin, t.repos.path(application), branch, commit, t.url)
