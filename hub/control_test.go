@@ -178,7 +178,7 @@ func (p *plant) start() (stop func()) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // it ends before the test's does
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- hub.Run(ctx) }()
 	waitUntilReady(p.t, hub)

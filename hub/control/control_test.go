@@ -115,7 +115,7 @@ func TestOnesTroubleIsNotTheOthers(t *testing.T) {
 		"environment": {
 			reason: "a branch that is gone stops its environment, and what it held stays",
 			breaks: func(s *stage) { s.repos["control-plane"].Push(s.t, ":refs/heads/dev") },
-			detail: "has no the branch dev any more",
+			detail: "the branch dev is gone",
 		},
 		"nowhere to publish": {
 			reason: "an environment without a GitOpsRepo is planned all the same",
@@ -260,6 +260,31 @@ func TestWhatOthersChangeInOurFoldersIsPutRight(t *testing.T) {
 	s.settle()
 	if got := s.file("dev", "large/hello-functional-test/reconciler.yaml"); !strings.Contains(got, "Kustomization") {
 		t.Errorf("it stays as people wrote it: %s", got)
+	}
+}
+
+func TestANewPlatformRepositoryIsFilled(t *testing.T) {
+	s := newStage(t)
+	s.repos["empty"] = s.git.NewRepo(t, "empty", "sha1")
+	s.commit("control-plane", "dev", map[string]string{"gitops.yaml": kalypso + "kind: GitOpsRepo\nmetadata: {name: x}\nspec: {repo: " + s.url("empty") + ", branch: dev}\n"})
+	s.start()
+	s.settle()
+	s.repos["platform-gitops"] = s.repos["empty"]
+	if got := s.published("dev"); !slices.Contains(got, "large/hello-functional-test/reconciler.yaml") || s.commits("dev") != 1 {
+		t.Errorf("it holds %v", got)
+	}
+}
+
+func TestAPrivateSourceSaysWhatToDo(t *testing.T) {
+	s := newStage(t)
+	s.start()
+	s.settle()
+	s.commit("control-plane", "main", map[string]string{
+		"secret.yaml": kalypso + "kind: WorkloadRegistration\nmetadata: {name: secret}\nspec: {workspace: kaizen, workload: {repo: " + s.url("nowhere") + ", branch: main, path: workload}}\n",
+	})
+	s.settle()
+	if _, detail := s.state("dev"); !strings.Contains(detail, "secret.yaml:1: WorkloadRegistration \"secret\"") || !strings.Contains(detail, "name it in hub.yaml under repositories") {
+		t.Errorf("the state of dev is %q", detail)
 	}
 }
 

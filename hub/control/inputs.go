@@ -70,11 +70,14 @@ func (s *survey) locate(address, ref string, deep bool) spot {
 	s.uses[use{k, canonical}] = true
 	h := from.at(canonical)
 	at := spot{source: from, ref: canonical, commit: h.commit, err: brief(h.err)}
+	if from.auth == (gitrepo.Auth{}) && (errors.Is(at.err, gitrepo.ErrAuth) || errors.Is(at.err, gitrepo.ErrNotFound)) {
+		at.err = fmt.Errorf("%w; if it is private, name it in hub.yaml under repositories, with its credentials", at.err)
+	}
 	switch {
 	case h.commit == "" && !h.asked:
 		s.waiting = true
 	case h.commit != "" && errors.Is(h.err, gitrepo.ErrRefMissing):
-		s.troubles = append(s.troubles, fmt.Sprintf("%s has no %s any more; what it held last is used", from.name, shownRef(canonical)))
+		s.troubles = append(s.troubles, fmt.Sprintf("%s: %s is gone; what it held last is used", from.name, shownRef(canonical)))
 	case h.commit != "" && h.err != nil:
 		s.troubles = append(s.troubles, fmt.Sprintf("%s cannot be fetched, and what is known of it is used: %v", from.name, brief(h.err)))
 	}
