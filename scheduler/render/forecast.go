@@ -86,7 +86,7 @@ func widths(format string, args reflect.Value) int {
 			star = max(star, int(v.Int()), -int(v.Int()))
 		}
 		if v.CanUint() {
-			star = max(star, int(min(v.Uint(), 1<<31))) //nolint:gosec // bounded on the line
+			star = max(star, int(min(v.Uint(), 1<<31)))
 		}
 	}
 	for i := 0; i < len(format); i++ {

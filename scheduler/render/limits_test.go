@@ -8,6 +8,9 @@ import (
 	"github.com/landfall-hub/landfall/scheduler/controlplane"
 )
 
+// few limits are enough to see that there are some.
+var few = Limits{Work: 4 << 20}
+
 // Each of these would take minutes, gigabytes or the process.
 func TestLimits(t *testing.T) {
 	for name, text := range map[string]string{
@@ -61,7 +64,7 @@ func TestLimits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = p.Execute(input(), Limits{})
+			_, err = p.Execute(input(), few)
 			if !errors.Is(err, ErrLimit) {
 				t.Fatalf("got %v, want a limit", shortened(err))
 			}
@@ -69,7 +72,7 @@ func TestLimits(t *testing.T) {
 				t.Errorf("%q does not say where and why", shortened(err))
 			}
 			// Nothing of it is left for the next.
-			if _, err := p.Execute(input(), Limits{}); !errors.Is(err, ErrLimit) {
+			if _, err := p.Execute(input(), few); !errors.Is(err, ErrLimit) {
 				t.Errorf("the second time: %v", shortened(err))
 			}
 		})
