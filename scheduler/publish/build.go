@@ -197,6 +197,9 @@ func (b *builder) assignment(clusterType string, a *Assignment, before *gitrepo.
 		b.sum.Foreign = append(b.sum.Foreign, name)
 		return before, nil
 	}
+	if known, ok := gitrepo.ParseID(a.Version); ok && before != nil && before.ID == known {
+		return before, nil
+	}
 	entries := make([]gitrepo.Entry, 0, len(a.Files))
 	for _, f := range a.Files {
 		entries = append(entries, gitrepo.Entry{Name: f.Name, ID: gitrepo.FileID(f.Text)})

@@ -33,6 +33,9 @@ type ClusterType struct {
 type Assignment struct {
 	Name  string
 	Files []File
+	// Version is the id that Git gives a folder of the files, in hexadecimal; ""
+	// where nobody knows it yet. It spares work where nothing changed.
+	Version string
 	// Keep says that it could not be planned: what the branch has of it stays.
 	Keep bool
 }

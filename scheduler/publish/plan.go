@@ -11,7 +11,7 @@ func Of(p *scheduler.Plan) *Desired {
 		t := ClusterType{Name: f.Name, Readme: f.Readme}
 		for ; next < len(p.Assignments) && p.Assignments[next].ClusterType == f.Name; next++ {
 			a := &p.Assignments[next]
-			made := Assignment{Name: a.DeploymentTarget, Keep: a.Err != "", Files: make([]File, len(a.Files))}
+			made := Assignment{Name: a.DeploymentTarget, Keep: a.Err != "", Version: a.Version, Files: make([]File, len(a.Files))}
 			for i, file := range a.Files {
 				made.Files[i] = File{Name: file.Name, Text: file.Text}
 			}

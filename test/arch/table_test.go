@@ -263,7 +263,7 @@ var rows = []row{
 		why: "the only part of the scheduler that reads folders and repositories: hub and command line read them the same way",
 	},
 	{
-		folder: "scheduler/publish", imports: []string{"internal/gitrepo", "internal/forge", "scheduler"}, tests: []string{"internal/gitrepo/gittest"},
+		folder: "scheduler/publish", imports: []string{"internal/gitrepo", "internal/forge", "scheduler"}, tests: []string{"internal/gitrepo/gittest", "scheduler/..."},
 		why: "the only part of the scheduler that writes",
 	},
 
