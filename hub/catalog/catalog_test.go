@@ -238,7 +238,7 @@ func TestBrokenFiles(t *testing.T) {
 	good := a.says("one", "1").text()
 	large := good + strings.Repeat("#", 50<<20)
 	head := a.commit(map[string]string{
-		"good.yaml": good, "large.yaml": large, "link.yaml": "-> large.yaml", "data.json": strings.Repeat(" ", 2<<20),
+		"good.yaml": good, "large.yaml": large, "link.yaml": "-> large.yaml", "text.yaml": "-> " + a.says("link", "1").text(), "data.json": strings.Repeat(" ", 2<<20),
 		"broken.yaml":             strings.Replace(a.says("two", "1").text(), "environment: dev", "environment: [dev]", 1),
 		`"odd/new\nline\t.yaml"`:  strings.Replace(a.says("three", "1").text(), "metadata:", "metadat:", 1),
 		"helm/templates/x.yaml":   "apiVersion: v1\nkind: {{ .Values.kind }}\n",
@@ -246,6 +246,7 @@ func TestBrokenFiles(t *testing.T) {
 	})
 	c := a.bench().start()
 	expect(t, "the good one", versions(c.Index(), a.endpoint("one"), head), "1")
+	expect(t, "what a link says where it leads", versions(c.Index(), a.endpoint("link"), head), "unknown")
 	var got []string
 	for _, p := range c.problems[a.endpoint("").Repo] {
 		got = append(got, p.String())
@@ -345,8 +346,9 @@ type faulty struct {
 var errAway = errors.New("ClickHouse is away")
 
 func (b *faulty) WriteNames(ctx context.Context, n record.Names) error {
-	if b.left.Add(-1) < 0 {
-		return errAway
+	if b.left.Add(-1) < 0 { // after it has taken a part
+		n.Commits, n.Chains = nil, nil
+		return errors.Join(b.Writer.WriteNames(ctx, n), errAway)
 	}
 	return b.Writer.WriteNames(ctx, n)
 }
@@ -356,7 +358,7 @@ func (b *faulty) WriteNames(ctx context.Context, n record.Names) error {
 // at any moment.
 func TestAwayInTheMiddle(t *testing.T) {
 	a := newApps(t)
-	const commits = 3000
+	const commits = 6000 // more than one batch
 	for i := range commits {
 		a.tip = []int{a.stream.Commit(a.tip, map[string]string{"a.yaml": a.says("one", fmt.Sprint(i)).text(), fmt.Sprint("x", i%7): fmt.Sprint(i)})}
 	}
@@ -396,7 +398,9 @@ func TestAwayInTheMiddle(t *testing.T) {
 	if got := b.rows("SELECT count(), max(chain) FROM commits FINAL"); got[0] != fmt.Sprintf("%d\t0", commits) {
 		t.Errorf("commits: %s", got[0])
 	}
-	expect(t, "the newest", versions(c.Index(), a.endpoint("one"), a.ids[commits-1], a.ids[100]), fmt.Sprint(commits-1, " 100"))
+	for i := 0; i < commits; i += 97 {
+		expect(t, fmt.Sprint("commit ", i), versions(c.Index(), a.endpoint("one"), a.ids[i]), fmt.Sprint(i))
+	}
 }
 
 // A restart reads what was written, not the history: also where the copy is lost
@@ -423,6 +427,15 @@ func TestRestart(t *testing.T) {
 	}
 	third := a.commit(map[string]string{"a.yaml": ""})
 	expect(t, "after another commit", versions(b.start().Index(), a.endpoint("one"), first, second, third), "1 2 -")
+	a.tip = []int{0} // further back than this hub can remember
+	fourth := a.commit(map[string]string{"README": "x"})
+	b.again()
+	expect(t, "forced to before the restart", versions(b.catalog.Index(), a.endpoint("one"), first, second, third, fourth), "1 2 - 1")
+	a.tip = []int{3}
+	fifth := a.commit(map[string]string{"b.yaml": a.says("one", "3").text()})
+	sixth := a.commit(map[string]string{"b.yaml": ""}) // what is left takes over
+	b.again()
+	expect(t, "and on", versions(b.catalog.Index(), a.endpoint("one"), first, fifth, sixth), "1 3 1")
 }
 
 func damage(t *testing.T, dir string) {
