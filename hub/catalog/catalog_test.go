@@ -485,6 +485,30 @@ func TestInterestingRefs(t *testing.T) {
 	}
 }
 
+// A repository that cannot be had keeps what it named, and disturbs no other.
+func TestOneRepositoryIsAway(t *testing.T) {
+	a, other := newApps(t), newApps(t)
+	a.commit(map[string]string{"a.yaml": a.says("one", "1").text()})
+	other.commit(map[string]string{"a.yaml": other.says("two", "1").text()})
+	b := newBench(t, gitops.Repository{URL: a.dir}, gitops.Repository{URL: other.dir})
+	b.start()
+	head := a.commit(map[string]string{"a.yaml": "", "b.yaml": a.says("three", "1").text()})
+	if err := os.RemoveAll(other.dir); err != nil {
+		t.Fatal(err)
+	}
+	b.mirrors = t.TempDir() // nothing is left of it
+	b.may = true
+	x := b.start().Index()
+	var got []string
+	for _, t := range x.Targets() {
+		got = append(got, t.DeploymentTarget)
+	}
+	if !slices.Equal(got, []string{"three", "two"}) {
+		t.Errorf("named are %q", got)
+	}
+	expect(t, "the other one", versions(x, a.endpoint("three"), head), "1")
+}
+
 // A branch that is gone leaves its past.
 func TestGoneBranch(t *testing.T) {
 	a := newApps(t)

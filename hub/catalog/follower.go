@@ -33,7 +33,8 @@ type follower struct {
 	// said are the problems that were logged; failed is the last error that was.
 	said   map[problem]bool
 	failed string
-	left   int
+	// left is how many refs are not followed because there are too many.
+	left int
 
 	// lock is held by whoever looks at the books: the follower, and who pushes.
 	lock  *semaphore.Weighted
@@ -92,16 +93,26 @@ func (f *follower) round(ctx context.Context) time.Duration {
 	return retry
 }
 
+// mostSaid is how many new problems are logged at once.
+const mostSaid = 100
+
 // complain logs each problem once.
 func (f *follower) complain() {
 	f.catalog.mu.Lock()
 	all := f.catalog.problems[f.repo]
 	f.catalog.mu.Unlock()
 	now := make(map[problem]bool, len(all))
+	fresh := 0
 	for _, p := range all {
-		if now[p] = true; !f.said[p] {
+		if now[p] = true; f.said[p] {
+			continue
+		}
+		if fresh++; fresh <= mostSaid {
 			f.log.Warn("a document is not as it should be, and counts as if it were not there", "ref", p.ref, "file", p.File, "line", p.Line, "reason", p.Reason)
 		}
+	}
+	if fresh > mostSaid {
+		f.log.Warn("more documents are not as they should be", "count", fresh-mostSaid)
 	}
 	f.said = now
 }
@@ -348,10 +359,12 @@ func (f *follower) interesting(ctx context.Context, h *gitops.History, heads map
 	for _, ref := range f.holders(ctx, h, heads, refs) {
 		add(ref)
 	}
-	if f.left = max(len(refs)-mostRefs, 0); f.left > 0 {
-		refs = refs[:mostRefs]
+	left := max(len(refs)-mostRefs, 0)
+	if left > 0 && f.left != left {
+		f.log.Warn("more branches matter than are read for names; name those that do in refs", "read", mostRefs, "left", left)
 	}
-	return refs
+	f.left = left
+	return refs[:len(refs)-left]
 }
 
 // wanted returns refs that matter to somebody, those that are followed first.
@@ -388,6 +401,9 @@ func (f *follower) wanted() []string {
 	return append(refs, slices.Sorted(maps.Keys(more))...)
 }
 
+// mostHolding is of how many commits is remembered whether they hold documents.
+const mostHolding = 10_000
+
 // errFound ends a search.
 var errFound = errors.New("found")
 
@@ -421,7 +437,7 @@ func (f *follower) holders(ctx context.Context, h *gitops.History, heads map[str
 			if holds = errors.Is(err, errFound); err != nil && !holds {
 				continue
 			}
-			if len(f.holding) > 10*mostRefs {
+			if len(f.holding) >= mostHolding {
 				clear(f.holding)
 			}
 			f.holding[head] = holds

@@ -38,12 +38,11 @@ func (c *Catalog) publish() {
 			c.former[t.Target] = record.NamedTarget{Target: t, Source: byOwn.String(), Gone: true}
 		}
 	}
-	settled := c.settled()
 	for t, old := range c.stored {
 		_, named := c.live[t]
 		switch {
 		case named:
-		case old.Gone || settled:
+		case old.Gone || c.settled(old.Endpoint.Repo):
 			old.Gone = true
 			c.former[t] = old
 		default: // until all is read, what was named before still is
@@ -69,14 +68,13 @@ func (r rank) String() string {
 	return "descriptor"
 }
 
-// settled reports whether every repository was read once.
-func (c *Catalog) settled() bool {
-	for _, f := range c.followers {
-		if !f.read.Load() {
-			return false
-		}
+// settled reports whether the repository of an endpoint was read once; of one
+// that nobody follows, whether all others were, which may name its targets.
+func (c *Catalog) settled(repo string) bool {
+	if i := slices.IndexFunc(c.followers, func(f *follower) bool { return f.repo == repo }); i >= 0 {
+		return c.followers[i].read.Load()
 	}
-	return true
+	return !slices.ContainsFunc(c.followers, func(f *follower) bool { return !f.read.Load() })
 }
 
 // report counts what is wrong.
@@ -209,12 +207,10 @@ func (c *Catalog) unstored() []record.NamedTarget {
 			rows = append(rows, t)
 		}
 	}
-	if c.settled() {
-		for key, t := range c.former {
-			_, named := c.live[key]
-			if old, ok := c.stored[key]; !named && (!ok || !old.Gone) {
-				rows = append(rows, t)
-			}
+	for key, t := range c.former {
+		_, named := c.live[key]
+		if old, ok := c.stored[key]; !named && (!ok || !old.Gone) && c.settled(t.Endpoint.Repo) {
+			rows = append(rows, t)
 		}
 	}
 	slices.SortFunc(rows, func(a, b record.NamedTarget) int { return names.Compare(a.Target.Target, b.Target.Target) })
