@@ -191,9 +191,9 @@ func TestOutgrown(t *testing.T) {
 		return size
 	}
 	largest, shrank := int64(0), 0
-	for range 40 {
+	for range 16 {
 		gittest.Git(t, repo.Tree, "reset", "--quiet", "--hard", first)
-		forced := repo.Commit(t, map[string]string{"a": noise(50_000)})
+		forced := repo.Commit(t, map[string]string{"a": noise(100_000)})
 		before := size()
 		heads(t, r)
 		if size() < before {
@@ -217,7 +217,7 @@ func TestOutgrown(t *testing.T) {
 	var err error
 	var kept []string
 	for i := 0; i < 20 && err == nil; i++ {
-		kept = append(kept, repo.Commit(t, map[string]string{"a": noise(50_000)}))
+		kept = append(kept, repo.Commit(t, map[string]string{"a": noise(100_000)}))
 		_, err = r.FetchHeads(t.Context(), nil, 10)
 	}
 	if !errors.Is(err, gitrepo.ErrTooLarge) {
