@@ -69,9 +69,10 @@ contract: ## our readers of Flux and Argo CD against their own types
 # size: 1 GB of files, 100,000 branches (5 GB of disk); make test has small ones.
 HOSTILE := TestAGigabyteOfFiles|TestManyBranches|TestOddFiles|TestHostileServers
 .PHONY: soak
-soak: ## hostile repositories at full size; random verdicts against plain git, for MINUTES (5)
+soak: ## hostile repositories at full size; random verdicts, then random names, against plain git, each for MINUTES (5)
 	go test -count 1 -v -timeout 30m -run '^($(HOSTILE))$$' ./hub/gitops -full | grep -v -e '=== RUN' -e 'level='
 	go test -count 1 -v -timeout 24h -run '^TestAgainstGit$$' ./hub/gitops -soak $(MINUTES)m -seed $$RANDOM$$RANDOM | grep -v -e '=== RUN' -e '    --- PASS' -e 'level='
+	go test -count 1 -v -timeout 24h -run '^TestAgainstGit$$' ./hub/catalog -soak $(MINUTES)m -seed $$RANDOM$$RANDOM | grep -v -e '=== RUN' -e '    --- PASS' -e 'level='
 
 .PHONY: e2e-programs
 e2e-programs: ## build what the end-to-end tests run: etcd, kube-apiserver, Flux, Argo CD (15 minutes, once)
