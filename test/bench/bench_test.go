@@ -18,6 +18,7 @@ import (
 // measured holds a loaded hub and what loading it showed.
 type measured struct {
 	once     sync.Once
+	settled  sync.Once
 	dir      string
 	facts    float64 // per second
 	register float64 // clusters per second

@@ -25,7 +25,8 @@ import (
 )
 
 // BenchmarkState: what runs of every endpoint in the fleet, over HTTP, beside
-// the same groups in plain SQL.
+// the same groups in plain SQL: right after loading, and at rest, when what is
+// current has become one part, as it does by itself after five minutes.
 func BenchmarkState(b *testing.B) {
 	overHTTP(b, "groups", "/api/v1/state?limit=1000", func(l *measured) []time.Duration { return l.bareState })
 }
@@ -39,21 +40,45 @@ func BenchmarkClusterPage(b *testing.B) {
 func overHTTP(b *testing.B, family, path string, bare func(*measured) []time.Duration) {
 	b.Helper()
 	for _, size := range sizes {
-		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			l := load(b, size)
-			s := startHub(b, l.dir)
-			defer s.stop(b)
-			var took []time.Duration
-			for b.Loop() {
-				begin := time.Now()
-				if err := get(s.url + path); err != nil {
-					b.Fatal(err)
+		for _, when := range []string{"loaded", "rest"} {
+			b.Run(fmt.Sprint(size, "/", when), func(b *testing.B) {
+				l := load(b, size)
+				if when == "rest" {
+					l.settled.Do(func() { rest(b, l.dir) })
 				}
-				took = append(took, time.Since(begin))
-			}
-			report(b, took, bare(l))
-			b.ReportMetric(s.statement(b, family), "sql-ms")
-		})
+				s := startHub(b, l.dir)
+				defer s.stop(b)
+				var took []time.Duration
+				for b.Loop() {
+					begin := time.Now()
+					if err := get(s.url + path); err != nil {
+						b.Fatal(err)
+					}
+					took = append(took, time.Since(begin))
+				}
+				report(b, took, bare(l))
+				b.ReportMetric(s.statement(b, family), "sql-ms")
+			})
+		}
+	}
+}
+
+// rest makes one part of what is current.
+func rest(b *testing.B, dir string) {
+	b.Helper()
+	url, stop := bareEngine(b, dir)
+	defer stop()
+	opts, err := clickhouse.ParseDSN(url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	conn, err := clickhouse.Open(opts)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close() // the engine ends anyway
+	if err := conn.Exec(context.Background(), "OPTIMIZE TABLE landfall.current FINAL"); err != nil {
+		b.Fatal(err)
 	}
 }
 
@@ -175,6 +200,8 @@ func (p *past) fill(b *testing.B, size int) {
 		run(readersOf(pastReaders))
 	}
 	turns := size / pastReaders
+	run("SYSTEM STOP MERGES landfall.history")
+	run("SYSTEM STOP MERGES landfall.landed")
 	for turn := int(made / pastReaders); turn < turns; turn++ {
 		change, landed := turnOf(turn, turns)
 		if landed != "" { // first, so that a run that is cut off makes no half turn
@@ -182,6 +209,8 @@ func (p *past) fill(b *testing.B, size int) {
 		}
 		run(change)
 	}
+	run("SYSTEM START MERGES landfall.history")
+	run("SYSTEM START MERGES landfall.landed")
 	settle(b, conn)
 	p.yardstick(b, conn)
 }

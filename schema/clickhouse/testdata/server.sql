@@ -437,3 +437,6 @@ INSERT INTO landed (cluster, kind, namespace, name, epoch, sequence, repo, ref, 
 SELECT cluster, kind, namespace, name, epoch, sequence, repo, ref, path, applied_commit, received_at
 FROM history WHERE status = 'success' AND change = 'reported' AND applied_commit != '';
 
+-- 0005_rest
+ALTER TABLE current MODIFY SETTING min_age_to_force_merge_seconds = 300;
+
