@@ -72,7 +72,7 @@ func (r *Reader) details(id ID) (Details, error) {
 			header = false
 		case header && word == "author":
 			name, _ := signature(rest)
-			d.Author = oneLine(name, mostAuthor)
+			d.Author = oneLine(withoutAddress(name), mostAuthor)
 		case header && word == "committer":
 			_, at := signature(rest)
 			d.CommittedAt = time.Unix(at, 0).UTC()
@@ -97,6 +97,17 @@ func signature(s string) (name string, at int64) {
 		at = 0
 	}
 	return strings.TrimSpace(name), at
+}
+
+// withoutAddress cuts the hosts off mail addresses that stand for a name.
+func withoutAddress(name string) string {
+	words := strings.Fields(name)
+	for i, word := range words {
+		if at := strings.IndexByte(word, '@'); at > 0 {
+			words[i] = word[:at]
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // mostTime is the end of the year 9999: nobody can write down a later time.

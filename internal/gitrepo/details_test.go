@@ -38,6 +38,7 @@ func TestDetails(t *testing.T) {
 		"empty":   {"no message", header, Details{"A U Thor", time.Unix(1_700_000_000, 0).UTC(), ""}},
 		"blank":   {"lines before the subject", header + "\n\n \n the subject", Details{"A U Thor", time.Unix(1_700_000_000, 0).UTC(), "the subject"}},
 		"signed":  {"other headers", header + "gpgsig -----BEGIN\n author nobody\n -----END\n\nthe subject\n", Details{"A U Thor", time.Unix(1_700_000_000, 0).UTC(), "the subject"}},
+		"address": {"an address for a name", strings.Replace(header, "A U Thor", "thor@example.invalid", 1) + "\nx", Details{"thor", time.Unix(1_700_000_000, 0).UTC(), "x"}},
 		"long":    {"cut at a character", header + "\n" + long, Details{"A U Thor", time.Unix(1_700_000_000, 0).UTC(), long[:200]}},
 		"control": {"no escapes, no passwords", header + "\na\x1b[31m\tb https://user:secret@host/x \xff", Details{"A U Thor", time.Unix(1_700_000_000, 0).UTC(), "a [31m b https://host/x \uFFFD"}},
 		"no time": {"a time that is none", strings.ReplaceAll(header, when, "99999999999999999 +0000") + "\nx", Details{"A U Thor", time.Unix(0, 0).UTC(), "x"}},
