@@ -219,9 +219,7 @@ func (c *Control) others(ctx context.Context) {
 		all := byEnvironment(rows)
 		c.mu.Lock()
 		for name := range c.expected {
-			if all[name] == nil {
-				all[name] = nil
-			}
+			all[name] = all[name] // of those that have no rows any more, nothing is expected
 		}
 		c.mu.Unlock()
 		for name, kept := range all {

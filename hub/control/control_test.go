@@ -1,6 +1,8 @@
 package control
 
 import (
+	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -363,5 +365,91 @@ func TestConfigRepositoriesJoinTheirEnvironment(t *testing.T) {
 	}
 	if k := s.store.rows[record.ScheduleKey{Environment: "stage", ClusterType: "drone", DeploymentTarget: "hello-functional-test"}]; !slices.ContainsFunc(k.Config, func(v schema.ConfigValue) bool { return v.Place == "stage-configs/more.yaml:4" }) {
 		t.Errorf("where the value is from: %v", k.Config)
+	}
+}
+
+func TestProblemsAreLoggedOnce(t *testing.T) {
+	s := newStage(t)
+	said := make(chan string, 1000)
+	s.start(func(o *Options) { o.Log = slog.New(listener{o.Log.Handler(), said}) })
+	count := func() (n int) {
+		for {
+			select {
+			case text := <-said:
+				if strings.HasPrefix(text, "something is not as it should be") {
+					n++
+				}
+			default:
+				return n
+			}
+		}
+	}
+	s.settle()
+	broken := map[string]string{"types/drone.yaml": clusterType("drone", "nowhere")}
+	for _, c := range []struct {
+		reason string
+		change map[string]string
+		want   int
+	}{
+		{"it is new", broken, 1},
+		{"it is known", map[string]string{"large.yaml": configMap("large", ", size: large", "REGION: east")}, 0},
+		{"it is gone", map[string]string{"types/drone.yaml": clusterType("drone", "flux")}, 0},
+		{"it is back", broken, 1},
+	} {
+		s.commit("control-plane", "dev", c.change)
+		s.settle()
+		if got := count(); got != c.want {
+			t.Errorf("%s: logged %d times, want %d", c.reason, got, c.want)
+		}
+	}
+	s.goAway("app-src", true)
+	s.settle()
+	s.settle()
+	if got := count(); got != 2 { // in dev and in stage
+		t.Errorf("a source that is away was logged %d times, want once in each environment", got)
+	}
+}
+
+func TestFoldersOfThisMachine(t *testing.T) {
+	s := newStage(t)
+	rename := func(text string) string {
+		for _, name := range []string{"app-src", "platform-gitops"} {
+			text = strings.ReplaceAll(text, s.url(name), s.repos[name].Bare)
+		}
+		return text
+	}
+	for _, branch := range []string{"main", "dev"} {
+		changes := map[string]string{}
+		for name, text := range s.trees["control-plane@"+branch] {
+			changes[name] = rename(text)
+		}
+		s.commit("control-plane", branch, changes)
+	}
+	only := func(o *Options) { o.ControlPlanes[0].Environments = map[string]string{"dev": "dev"} }
+	// A control plane on a server names no folders of the hub's machine.
+	s.start(only)
+	if err := s.step()["dev"]; !strings.Contains(text(err), "gitops.yaml:1: GitOpsRepo \"platform\"") || !errors.Is(err, errLocal) {
+		t.Errorf("a folder to publish to: %v", err)
+	}
+	if _, detail := s.state("dev"); !strings.Contains(detail, "app.yaml:1: WorkloadRegistration \"hello\"") || !strings.Contains(detail, "which is read only where hub.yaml names it") {
+		t.Errorf("a folder to read: %s", detail)
+	}
+	if s.head("dev") != "" {
+		t.Error("something was published")
+	}
+	// One that is a folder itself does, and so does one whose operator names them.
+	for _, c := range []func(o *Options){
+		func(o *Options) {
+			o.Known = []Repository{{URL: s.repos["app-src"].Bare}, {URL: "file://" + s.repos["platform-gitops"].Bare}}
+		},
+		func(o *Options) { o.ControlPlanes[0].URL = s.repos["control-plane"].Bare },
+	} {
+		s.dir = t.TempDir()
+		s.start(only, c)
+		s.settle()
+		if got := s.published("dev"); !slices.Contains(got, "large/hello-functional-test/reconciler.yaml") {
+			t.Errorf("published: %v", got)
+		}
+		s.repos["platform-gitops"].Push(t, ":refs/heads/dev")
 	}
 }

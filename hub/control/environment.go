@@ -34,8 +34,9 @@ type environment struct {
 	trees   trees
 	// done are the marks of the last round that left nothing to do.
 	done string
-	// said are the problems that were logged.
-	said map[string]bool
+	// said are the problems of the last plan, saidStale what was old in the last
+	// round: they were logged.
+	said, saidStale map[string]bool
 	// kept are the rows that are stored.
 	kept map[record.ScheduleKey]record.Scheduled
 
@@ -60,7 +61,7 @@ type outcome struct {
 func newEnvironment(c *Control, p *plane, name string) *environment {
 	return &environment{
 		control: c, plane: p, name: name, log: c.opts.Log.With("environment", name, "control_plane", p.name),
-		wake: make(chan struct{}, 1), planner: scheduler.NewPlanner(render.Limits{}), said: map[string]bool{},
+		wake: make(chan struct{}, 1), planner: scheduler.NewPlanner(render.Limits{}),
 		kept: map[record.ScheduleKey]record.Scheduled{},
 	}
 }
@@ -186,7 +187,7 @@ func (e *environment) trouble(all []string) {
 	e.mu.Lock()
 	e.outcome.stale = slices.Compact(all)
 	e.mu.Unlock()
-	e.complain(all)
+	e.saidStale = e.complain(all, e.saidStale)
 }
 
 // tell keeps what came of a plan, for people, and logs each problem once.
@@ -212,7 +213,7 @@ func (e *environment) tell(plan *scheduler.Plan, commit string) {
 	m.assignments.WithLabelValues(e.name).Set(float64(o.assignments))
 	m.failed.WithLabelValues(e.name).Set(float64(o.failed))
 	m.problems.WithLabelValues(e.name).Set(float64(len(o.problems)))
-	e.complain(o.problems)
+	e.said = e.complain(o.problems, e.said)
 }
 
 // objection words what a schema objects to.
@@ -221,30 +222,29 @@ func objection(v *compose.Violation) string {
 	return fmt.Sprintf("%s: %s: %s: ConfigSchema %q objects: %s", v.Place, v.Assignment, what, v.Schema, v.Message)
 }
 
-// mostLogged is how many problems of a kind one round logs.
+// mostLogged is how many problems one round logs.
 const mostLogged = 100
 
-// complain logs what was not logged before. What is gone may be logged again.
-func (e *environment) complain(all []string) {
+// complain logs the problems that were not there the last time, and returns all
+// of them for the next one.
+func (e *environment) complain(all []string, before map[string]bool) map[string]bool {
+	now := make(map[string]bool, len(all))
 	logged := 0
 	for _, p := range all {
-		if e.said[p] {
+		if now[p] || before[p] {
+			now[p] = true
 			continue
 		}
-		if logged++; logged > mostLogged {
-			e.log.Warn("there are more problems, which are not logged", "problems", len(all))
-			return
+		now[p] = true
+		if logged++; logged <= mostLogged {
+			e.log.Warn("something is not as it should be; what hangs on it stays as it was", "problem", p)
 		}
-		if len(e.said) >= mostSaid {
-			clear(e.said)
-		}
-		e.said[p] = true
-		e.log.Warn("something is not as it should be; what hangs on it stays as it was", "problem", p)
 	}
+	if logged > mostLogged {
+		e.log.Warn("there are more problems than are logged", "problems", len(all))
+	}
+	return now
 }
-
-// mostSaid is how many problems are remembered as logged.
-const mostSaid = 10_000
 
 // note keeps what came of a round, and logs it where it is news.
 func (e *environment) note(err error) {
