@@ -34,20 +34,21 @@ func (v *View) narrow(ctx context.Context, s *sight, f *schema.StateFilter) (rec
 	if byName(f) {
 		q.Under = s.endpoints(s.index.Find(*f))
 	}
-	var serving []string
-	if f.Environment != "" && f.Cluster == "" && q.Under == nil {
-		var err error
-		if refs := s.index.Serving(f.Environment); len(refs) > 0 {
-			if serving, err = v.opts.Current.Destinations(ctx, refs); err != nil {
-				return q, err
-			}
+	environment := f.Environment
+	if q.Under != nil {
+		environment = "" // the endpoints' it is
+	}
+	places := s.places(environment, f.ClusterType, f.Cluster, false)
+	if refs := s.index.Serving(environment); f.Cluster == "" && len(refs) > 0 {
+		serving, err := v.opts.Current.Destinations(ctx, refs)
+		if err != nil {
+			return q, err
+		}
+		for _, name := range serving { // they need not be members
+			places[name] = true
 		}
 	}
-	narrow := *f
-	if q.Under != nil {
-		narrow.Environment = "" // the endpoints' it is
-	}
-	q.Clusters, q.Destinations = s.reporters(s.destinations(&narrow, serving))
+	q.Clusters, q.Destinations = s.reporters(places)
 	return q, nil
 }
 

@@ -139,13 +139,7 @@ func (g *gathering) gather(ctx context.Context) error {
 	if byName(&g.filter) {
 		q.Under = g.endpoints(g.targets)
 	}
-	if g.filter.Cluster != "" || g.filter.ClusterType != "" {
-		narrow := schema.StateFilter{Cluster: g.filter.Cluster, ClusterType: g.filter.ClusterType}
-		q.Destinations = slices.Sorted(maps.Keys(g.destinations(&narrow, nil)))
-		if q.Destinations == nil {
-			q.Destinations = []string{}
-		}
-	}
+	q.Destinations = sortedNames(g.places("", g.filter.ClusterType, g.filter.Cluster, false))
 	groups, err := g.opts.Current.Groups(ctx, q)
 	if err != nil {
 		return err

@@ -51,39 +51,17 @@ func (v *View) History(ctx context.Context, f schema.HistoryFilter, p schema.Pag
 // narrowHistory narrows a query so that no row is missing that matches the
 // filter, and not many come that do not.
 func (s *sight) narrowHistory(f *schema.StateFilter, q *record.HistoryQuery) {
+	environment := ""
 	switch {
 	case byName(f):
 		q.Under = s.endpoints(s.index.Find(*f))
-		q.Destinations = s.places("", f.ClusterType, f.Cluster)
-	case f.Environment == "" || f.Cluster != "":
-		q.Destinations = s.places("", f.ClusterType, f.Cluster)
-	default:
-		q.Destinations = s.places(f.Environment, f.ClusterType, "")
+	case f.Environment != "" && f.Cluster == "":
+		environment = f.Environment
 		if serving := s.index.Serving(f.Environment); len(serving) > 0 {
 			q.Under, q.Either = serving, true
 		}
 	}
-}
-
-// places returns the clusters that were deployed to, perhaps, and have such a
-// membership; nil where all may.
-func (s *sight) places(environment, clusterType, cluster string) []string {
-	switch {
-	case cluster != "":
-		return []string{cluster}
-	case environment == "" && clusterType == "":
-		return nil
-	}
-	all := []string{}
-	for name, m := range s.members { // those that are gone, too
-		if slices.ContainsFunc(m.Memberships, func(p schema.Membership) bool {
-			return (environment == "" || environment == p.Environment) && (clusterType == "" || clusterType == p.Type)
-		}) {
-			all = append(all, name)
-		}
-	}
-	slices.Sort(all)
-	return all
+	q.Destinations = sortedNames(s.places(environment, f.ClusterType, f.Cluster, true))
 }
 
 // entries are rows of the history in the making.

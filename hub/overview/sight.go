@@ -118,32 +118,33 @@ func matches(f *schema.StateFilter, r *schema.ClusterState) bool {
 		(f.ClusterType == "" || f.ClusterType == r.ClusterType) && (f.Cluster == "" || f.Cluster == r.Cluster)
 }
 
-// members that are deployed to and may match a filter: nil where each may.
-// serving are clusters to which something of the environment asked for is
-// deployed, though they need not be members of it.
-func (s *sight) destinations(f *schema.StateFilter, serving []string) map[string]bool {
-	if f.Cluster == "" && f.ClusterType == "" && f.Environment == "" {
+// places returns the clusters that may match a filter as places that are deployed
+// to: members of the environment and of the type, those that are gone too if that
+// is asked for; nil where each may.
+func (s *sight) places(environment, clusterType, cluster string, gone bool) map[string]bool {
+	switch {
+	case cluster != "":
+		return map[string]bool{cluster: true} // perhaps nobody's agent; others may deploy there
+	case environment == "" && clusterType == "":
 		return nil
 	}
-	asked := map[string]bool{}
-	if f.Cluster != "" {
-		asked[f.Cluster] = true // perhaps nobody's agent; others may deploy there
-		return asked
-	}
+	all := map[string]bool{}
 	for name, m := range s.members {
-		if m.Decommissioned {
-			continue
-		}
-		if slices.ContainsFunc(m.Memberships, func(p schema.Membership) bool {
-			return (f.Environment == "" || f.Environment == p.Environment) && (f.ClusterType == "" || f.ClusterType == p.Type)
+		if (gone || !m.Decommissioned) && slices.ContainsFunc(m.Memberships, func(p schema.Membership) bool {
+			return (environment == "" || environment == p.Environment) && (clusterType == "" || clusterType == p.Type)
 		}) {
-			asked[name] = true
+			all[name] = true
 		}
 	}
-	for _, name := range serving {
-		asked[name] = true
+	return all
+}
+
+// sortedNames returns the names of a set, nil for nil.
+func sortedNames(set map[string]bool) []string {
+	if set == nil {
+		return nil
 	}
-	return asked
+	return append([]string{}, slices.Sorted(maps.Keys(set))...)
 }
 
 // reporters returns the clusters whose agents may report for the destinations,
