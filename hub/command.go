@@ -42,9 +42,6 @@ func runService(ctx context.Context, p command.Program, config Config) error {
 	if err != nil {
 		return err
 	}
-	for _, note := range notes(config) {
-		log.Warn("a setting has no effect", "note", note)
-	}
 	return h.Run(ctx)
 }
 
@@ -58,24 +55,10 @@ func checkSettings(_ command.Program, config Config) (string, error) {
 	if _, err := config.Webhooks.check(); err != nil {
 		return "", err
 	}
-	var text strings.Builder
-	for _, note := range notes(config) {
-		fmt.Fprintln(&text, "note: "+note)
-	}
 	where := "the embedded ClickHouse in " + config.DataDir
 	if config.ClickHouse.URL != "" {
 		server, _, _ := strings.Cut(schema.StripUserInfo(config.ClickHouse.URL), "?") // a password may stand there too
 		where = "the ClickHouse server at " + server
 	}
-	fmt.Fprintf(&text, "the settings are good: serve on %s with %s", config.Listen, where)
-	return text.String(), nil
-}
-
-// notes say what settings ask for that this version does not do.
-func notes(c Config) []string {
-	var notes []string
-	if len(c.ControlPlanes) > 0 {
-		notes = append(notes, "control_planes are read but not scheduled by this version")
-	}
-	return notes
+	return fmt.Sprintf("the settings are good: serve on %s with %s", config.Listen, where), nil
 }

@@ -220,7 +220,8 @@ func TestLoopback(t *testing.T) {
 
 func TestCommands(t *testing.T) {
 	bad := settingsFile(t, "nonsense: 1\n")
-	good := settingsFile(t, "clickhouse: {url: 'clickhouse://u:s3cr3t@host:9000/db?password=s3cr3t'}\ncontrol_planes: [{url: 'https://git.example/a/b'}]\n")
+	good := settingsFile(t, "clickhouse: {url: 'clickhouse://u:s3cr3t@host:9000/db?password=s3cr3t'}\ncontrol_planes: [{url: 'https://git.example/a/b', environments: {dev: dev}}]\n")
+	asked := settingsFile(t, "control_planes: [{url: 'https://git.example/a/b', environments: {dev: dev}, publish: pull_request}]\n")
 	hooked := settingsFile(t, "webhooks: {github: {secret_file: /nowhere/github}, gitea: {secret_file: "+settingsFile(t, "")+"}}\n")
 	cases := map[string]struct {
 		reason         string
@@ -237,7 +238,7 @@ func TestCommands(t *testing.T) {
 		"Version":      {"The version.", []string{"version"}, 0, "1.2.3\n", ""},
 		"VersionFlag":  {"In the other way.", []string{"--version"}, 0, "1.2.3\n", ""},
 		"Good":         {"Good settings, without the password.", []string{"config", "check", "--config", good}, 0, "clickhouse://host:9000/db\n", ""},
-		"GoodNote":     {"With what they ask for in vain.", []string{"config", "check", "--config", good}, 0, "note: control_planes", ""},
+		"PullRequest":  {"What this version cannot do is refused.", []string{"config", "check", "--config", asked}, 2, "", "control_planes[0].publish: pull requests cannot be opened by this version"},
 		"GoodDefaults": {"The defaults are good.", []string{"config", "check"}, 0, "embedded ClickHouse in ./data", ""},
 		"Bad":          {"Bad settings are bad usage.", []string{"config", "check", "--config", bad}, 2, "", `landfall-hub: ` + bad + `: line 1: unknown key "nonsense"`},
 		"Secret":       {"Secrets that cannot be read, all of them.", []string{"config", "check", "--config", hooked}, 2, "", "webhooks.github.secret_file: reading the password: stat /nowhere/github"},
