@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/landfall-hub/landfall/hub/control"
 	"github.com/landfall-hub/landfall/hub/gitops"
 	"github.com/landfall-hub/landfall/internal/gitlink"
 	"github.com/landfall-hub/landfall/internal/gitrepo"
@@ -106,15 +107,17 @@ control_planes:
   - url: https://git.example/org/control-plane
     main: main
     environments: {dev: dev, stage: stage}
-    config_repos: [{url: https://git.example/org/configs, environments: {stage: stage-configs}}]
+    aliases: [https://mirror.example/control-plane]
+    config_repos: [{url: https://git.example/org/configs, environments: {stage: stage-configs}, auth: {token_file: /run/secrets/configs}}]
     publish: push
+    interval: 1m
+    auth: {token_file: /run/secrets/plane}
 `)}, environment(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.HistoryDays != 90 || c.Compliance.AgeAfter != schema.Duration(2*time.Minute) || c.ClickHouse.Listen != "127.0.0.1:8123" ||
-		len(c.Repositories) != 2 || c.Repositories[0].Interval != schema.Duration(30*time.Second) || c.Repositories[0].Auth.TokenFile == "" ||
-		len(c.ControlPlanes) != 1 || c.ControlPlanes[0].ConfigRepos[0].Environments["stage"] != "stage-configs" {
+		len(c.Repositories) != 2 || c.Repositories[0].Interval != schema.Duration(30*time.Second) || c.Repositories[0].Auth.TokenFile == "" {
 		t.Errorf("the settings are %+v", c)
 	}
 	want := []gitops.Repository{
@@ -133,8 +136,21 @@ control_planes:
 	if diff := cmp.Diff(map[string]gitlink.Provider{"git.example": gitlink.Gitea, "code.example": gitlink.GitLab}, c.Links); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
 	}
-	if n := len(notes(c)); n != 1 {
-		t.Errorf("%d notes on what this version does not do", n)
+	planes := []control.ControlPlane{{
+		URL: "https://git.example/org/control-plane", Aliases: []string{"https://mirror.example/control-plane"}, Main: "main",
+		Environments: map[string]string{"dev": "dev", "stage": "stage"}, Publish: "push", Interval: time.Minute, Auth: gitrepo.Auth{TokenFile: "/run/secrets/plane"},
+		ConfigRepos: []control.ConfigRepo{{
+			URL: "https://git.example/org/configs", Environments: map[string]string{"stage": "stage-configs"}, Auth: gitrepo.Auth{TokenFile: "/run/secrets/configs"},
+		}},
+	}}
+	if diff := cmp.Diff(planes, c.controlPlanes()); diff != "" {
+		t.Errorf("control planes (-want +got):\n%s", diff)
+	}
+	known := []control.Repository{
+		{URL: want[0].URL, Aliases: want[0].Aliases, Auth: want[0].Auth}, {URL: want[1].URL, Auth: want[1].Auth},
+	}
+	if diff := cmp.Diff(known, c.known()); diff != "" {
+		t.Errorf("repositories that control planes may name (-want +got):\n%s", diff)
 	}
 }
 
