@@ -16,8 +16,8 @@ import (
 	"github.com/landfall-hub/landfall/schema"
 )
 
-// ErrRaced: the branch is not where it was when the push was prepared. Fetching
-// and preparing it again is the remedy.
+// ErrRaced says that the branch is not where it was when the push was prepared:
+// fetching and preparing it again is the remedy.
 var ErrRaced = errors.New("the branch has moved meanwhile")
 
 // Push sends a draft and moves a branch from old to next: old is the zero ID

@@ -96,7 +96,7 @@ func TestFolder(t *testing.T) {
 			t.Errorf("the empty folder %s is still there", gone)
 		}
 	}
-	if now, err := os.Stat(filepath.Join(dir, "mine", "x")); err != nil || !os.SameFile(now, untouched) || now.ModTime() != untouched.ModTime() {
+	if now, err := os.Stat(filepath.Join(dir, "mine", "x")); err != nil || !os.SameFile(now, untouched) || !now.ModTime().Equal(untouched.ModTime()) {
 		t.Errorf("a file of somebody else was written: %v", err)
 	}
 	if f, err = publish.OpenFolder(dir); err != nil {
