@@ -33,9 +33,9 @@ type Reader interface {
 	Chains(ctx context.Context) ([]record.Chain, error)
 	// Assignments visits the newest of each target of a ref, by target, chain and
 	// position.
-	Assignments(ctx context.Context, at record.RefKey, each int, visit func(record.Assignment)) error
+	Assignments(ctx context.Context, at record.RefKey, each uint64, visit func(record.Assignment)) error
 	Targets(ctx context.Context) ([]record.NamedTarget, error)
-	Pushed(ctx context.Context, most int) ([]record.Pushed, error)
+	Pushed(ctx context.Context, most uint64) ([]record.Pushed, error)
 	// SubscribedRefs are those that reconcilers read.
 	SubscribedRefs(ctx context.Context) ([]record.RefKey, error)
 }

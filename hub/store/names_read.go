@@ -27,7 +27,7 @@ func (s *Store) Chains(ctx context.Context) ([]record.Chain, error) {
 
 // Assignments calls visit with the newest assignments of each target of a ref, no
 // more than some of each, by target, chain and position.
-func (s *Store) Assignments(ctx context.Context, at record.RefKey, each int, visit func(record.Assignment)) error {
+func (s *Store) Assignments(ctx context.Context, at record.RefKey, each uint64, visit func(record.Assignment)) error {
 	return s.query(ctx, "assignments", `
 		SELECT chain, environment, workspace, application, workload, deployment_target, position, commit,
 		       workload_version, build, source_repo, source_commit, build_time, file, changed, deleted
@@ -52,7 +52,7 @@ func (s *Store) Assignments(ctx context.Context, at record.RefKey, each int, vis
 				visit(a)
 			}
 			return err
-		}, named("repo", at.Repo), named("ref", at.Ref), named("each", uint64(each)))
+		}, named("repo", at.Repo), named("ref", at.Ref), named("each", each))
 }
 
 // Targets reads all deployment targets, also those that are gone.
@@ -75,7 +75,7 @@ func (s *Store) Targets(ctx context.Context) ([]record.NamedTarget, error) {
 
 // Pushed reads the newest descriptors that were pushed, no more than most, in
 // the order in which they came.
-func (s *Store) Pushed(ctx context.Context, most int) ([]record.Pushed, error) {
+func (s *Store) Pushed(ctx context.Context, most uint64) ([]record.Pushed, error) {
 	var all []record.Pushed
 	err := s.query(ctx, "descriptors", `
 		SELECT repo, ref, commit, environment, workspace, application, workload, deployment_target, path, url,
@@ -95,7 +95,7 @@ func (s *Store) Pushed(ctx context.Context, most int) ([]record.Pushed, error) {
 			v.BuildTime, p.ReceivedAt = restored(v.BuildTime), received.UTC()
 			all = append(all, p)
 			return err
-		}, named("most", uint64(most)))
+		}, named("most", most))
 	return all, err
 }
 
