@@ -209,25 +209,32 @@ func (c *Control) others(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		rows, err := c.opts.Store.Scheduled(ctx)
-		if err != nil {
-			if ctx.Err() == nil {
-				c.opts.Log.Warn("what other hubs scheduled is not known; what was before counts", "error", err)
-			}
-			continue
-		}
-		all := byEnvironment(rows)
-		c.mu.Lock()
-		for name := range c.expected {
-			all[name] = all[name] // of those that have no rows any more, nothing is expected
-		}
-		c.mu.Unlock()
-		for name, kept := range all {
-			if c.environment(name) == nil {
-				c.expect(name, expectationsOf(kept))
-			}
+		if err := c.learn(ctx); err != nil && ctx.Err() == nil {
+			c.opts.Log.Warn("what other hubs scheduled is not known; what was before counts", "error", err)
 		}
 	}
+}
+
+// learn takes what is stored of environments that are not this hub's.
+func (c *Control) learn(ctx context.Context) error {
+	rows, err := c.opts.Store.Scheduled(ctx)
+	if err != nil {
+		return err
+	}
+	all := byEnvironment(rows)
+	c.mu.Lock()
+	for name := range c.expected {
+		if _, there := all[name]; !there {
+			all[name] = nil // it has no rows any more
+		}
+	}
+	c.mu.Unlock()
+	for name, kept := range all {
+		if c.environment(name) == nil {
+			c.expect(name, expectationsOf(kept))
+		}
+	}
+	return nil
 }
 
 // nudge has every environment look whether something changed for it.

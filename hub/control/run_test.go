@@ -210,3 +210,42 @@ func TestExpected(t *testing.T) {
 		t.Error("they are told of nothing")
 	}
 }
+
+// TestHubsLearnFromEachOther: one that runs no control plane of its own knows
+// what is expected all the same.
+func TestHubsLearnFromEachOther(t *testing.T) {
+	s := newStage(t)
+	heard := 0
+	other, err := New(Options{
+		Dir: t.TempDir(), Store: s.store, Shared: true, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Expecting: func() { heard++ },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.start(func(o *Options) { o.Shared = true })
+	s.settle()
+	ask := func(c *Control) []record.Expected {
+		return c.Expected(schema.Endpoint{Repo: s.name("app-gitops"), Ref: "dev"}, []string{s.name("app-gitops")})
+	}
+	if got := ask(other); got != nil {
+		t.Errorf("before it looked: %v", got)
+	}
+	for range 2 {
+		if err := other.learn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(ask(s.control), ask(other)); diff != "" || heard != 2 { // of dev and of stage
+		t.Errorf("it was told %d times; what it expects (-want +got):\n%s", heard, diff)
+	}
+	clear(s.store.rows)
+	if err := other.learn(t.Context()); err != nil || ask(other) != nil || heard != 4 {
+		t.Errorf("when all is gone: %v, %v, told %d times", err, ask(other), heard)
+	}
+	if err := s.control.learn(t.Context()); err != nil || ask(s.control) == nil {
+		t.Errorf("what a hub plans itself it knows itself: %v", err)
+	}
+}
