@@ -1,6 +1,7 @@
 -- Landed: where in a reconciler's history a commit began to run with success,
 -- sorted by reconciler, so that what it ran before any row of the history is a
--- look-up. A message that is stored twice has the same key.
+-- look-up: of a few rows each, for which small blocks are read. A message that is
+-- stored twice has the same key.
 CREATE TABLE IF NOT EXISTS {{.Local "landed"}}{{.OnCluster}}
 (
     cluster             LowCardinality(String),
@@ -18,7 +19,7 @@ CREATE TABLE IF NOT EXISTS {{.Local "landed"}}{{.OnCluster}}
 ENGINE = {{.Engine "ReplacingMergeTree" "received_at"}}
 ORDER BY (cluster, kind, namespace, name, epoch, sequence)
 TTL toDateTime(received_at) + INTERVAL {{.HistoryDays}} DAY
-SETTINGS index_granularity = 256;
+SETTINGS index_granularity = 256, min_compress_block_size = 4096, max_compress_block_size = 16384;
 
 {{.Distributed "landed" "cityHash64(cluster)"}}
 

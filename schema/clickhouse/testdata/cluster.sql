@@ -490,7 +490,7 @@ CREATE TABLE IF NOT EXISTS landed_local ON CLUSTER 'prod'
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}', received_at)
 ORDER BY (cluster, kind, namespace, name, epoch, sequence)
 TTL toDateTime(received_at) + INTERVAL 400 DAY
-SETTINGS index_granularity = 256;
+SETTINGS index_granularity = 256, min_compress_block_size = 4096, max_compress_block_size = 16384;
 
 -- 0004_landed
 CREATE TABLE IF NOT EXISTS landed ON CLUSTER 'prod' AS landed_local

@@ -430,7 +430,7 @@ CREATE TABLE IF NOT EXISTS landed
 ENGINE = ReplacingMergeTree(received_at)
 ORDER BY (cluster, kind, namespace, name, epoch, sequence)
 TTL toDateTime(received_at) + INTERVAL 30 DAY
-SETTINGS index_granularity = 256;
+SETTINGS index_granularity = 256, min_compress_block_size = 4096, max_compress_block_size = 16384;
 
 -- 0004_landed
 INSERT INTO landed (cluster, kind, namespace, name, epoch, sequence, repo, ref, path, applied_commit, received_at)
