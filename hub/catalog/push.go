@@ -98,16 +98,17 @@ func (c *Catalog) settle(ctx context.Context, key record.RefKey, commit string) 
 	}
 	f := c.followers[i]
 	defer f.nudge()
-	h, ok := c.opts.Mirrors.History(key.Repo)
-	if id, isID := gitops.ParseID(commit); ok && isID && !h.Knows(id) {
-		h.Want(id)
-	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := f.lock.Acquire(ctx, 1); err != nil {
 		return errors.New("the repository's history is being read; it counts when that is done")
 	}
 	defer f.lock.Release(1)
+	// Not before: the book must not be ahead of it.
+	h, ok := c.opts.Mirrors.History(key.Repo)
+	if id, isID := gitops.ParseID(commit); ok && isID && !h.Knows(id) {
+		h.Want(id)
+	}
 	b := f.books[key.Ref]
 	if !ok || b == nil || len(b.chains) == 0 || b.current().Head == none || b.tree.Files == nil {
 		return nil // it is read as soon as there is something to read
@@ -115,9 +116,10 @@ func (c *Catalog) settle(ctx context.Context, key record.RefKey, commit string) 
 	f.takeAll(b)
 	b.count(&walk{book: b, history: h})
 	c.mu.Lock()
-	if c.sheets[key.Repo] != nil {
-		c.sheets[key.Repo][key.Ref] = b.sheet(h)
+	if c.sheets[key.Repo] == nil {
+		c.sheets[key.Repo] = map[string]*sheet{}
 	}
+	c.sheets[key.Repo][key.Ref] = b.sheet(h)
 	c.publish()
 	c.mu.Unlock()
 	return errors.Join(b.flush(ctx, c.opts.Writer.WriteNames), c.writeTargets(ctx))

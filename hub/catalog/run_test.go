@@ -61,9 +61,10 @@ func TestRun(t *testing.T) {
 				if _, err := c.Push(ctx, a.endpoint(""), first, []byte(s.text())); err != nil {
 					t.Error(err)
 				}
-				if got := versions(c.Index(), a.endpoint(s.target.DeploymentTarget), first); got != fmt.Sprint(i) {
+				x := c.Index()
+				if got := versions(x, a.endpoint(s.target.DeploymentTarget), first); got != fmt.Sprint(i) {
 					// Its commit may not be read yet: then no version is known at all.
-					if _, known := c.Index().Place(a.endpoint("").Repo, "main", first); known {
+					if _, known := x.Place(a.endpoint("").Repo, "main", first); known {
 						t.Errorf("after a push of %d it is %s", i, got)
 					}
 				}
