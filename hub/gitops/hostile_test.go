@@ -58,7 +58,8 @@ func peak(t *testing.T, what string, run func()) (grew uint64) {
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			grew = max(grew, sample()-min(before, sample()))
+			now := sample()
+			grew = max(grew, now-min(before, now))
 			select {
 			case <-over:
 				return
