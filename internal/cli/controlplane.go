@@ -113,6 +113,19 @@ func newTrees(auth gitrepo.Auth, places ...string) (*trees, error) {
 
 func (t *trees) close() error { return os.RemoveAll(t.dir) }
 
+// withTrees runs a command with trees that are closed after it.
+func withTrees(auth gitrepo.Auth, places []string, run func(*trees) error) error {
+	t, err := newTrees(auth, places...)
+	if err != nil {
+		return err
+	}
+	err = run(t)
+	if closed := t.close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
 // hostOf returns the canonical host of a repository, "" of one that has none.
 func hostOf(url string) string {
 	repo, err := schema.CanonicalRepo(url)

@@ -41,7 +41,9 @@ give it.`,
 			if err := p.check(true); err != nil {
 				return err
 			}
-			return a.explain(cmd.Context(), &p, parts[1], parts[2], missing)
+			return withTrees(p.auth, []string{p.base, p.controlPlane}, func(t *trees) error {
+				return a.explain(cmd.Context(), t, &p, parts[1], parts[2], missing)
+			})
 		},
 	}
 	p.flags(cmd)
@@ -75,16 +77,7 @@ type missingValue struct {
 	Candidates []string `json:"candidates"`
 }
 
-func (a *app) explain(ctx context.Context, p *planInputs, clusterType, target string, missing bool) (err error) {
-	t, err := newTrees(p.auth, p.base, p.controlPlane)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closed := t.close(); err == nil {
-			err = closed
-		}
-	}()
+func (a *app) explain(ctx context.Context, t *trees, p *planInputs, clusterType, target string, missing bool) error {
 	model, _, err := t.load(ctx, p)
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/landfall-hub/landfall/scheduler"
-	"github.com/landfall-hub/landfall/scheduler/controlplane"
 	"github.com/landfall-hub/landfall/scheduler/publish"
 )
 
@@ -43,7 +42,7 @@ it was; everything else is written all the same, and the exit code is 1.`,
 			if f.out == "" {
 				return usagef("say where to write with --out (%s)", placeHelp)
 			}
-			return a.schedule(cmd.Context(), &f)
+			return withTrees(f.auth, []string{f.base, f.controlPlane, f.out}, func(t *trees) error { return a.schedule(cmd.Context(), t, &f) })
 		},
 	}
 	f.flags(cmd)
@@ -75,16 +74,7 @@ type scheduled struct {
 	Diff        string   `json:"diff,omitempty"`
 }
 
-func (a *app) schedule(ctx context.Context, f *scheduleFlags) (err error) {
-	t, err := newTrees(f.auth, f.base, f.controlPlane, f.out)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closed := t.close(); err == nil {
-			err = closed
-		}
-	}()
+func (a *app) schedule(ctx context.Context, t *trees, f *scheduleFlags) error {
 	model, base, err := t.load(ctx, &f.planInputs)
 	if err != nil {
 		return err
@@ -239,25 +229,16 @@ Exit code 0 means that nothing is wrong, 1 that something is.`,
 			if err := p.check(p.controlPlane != "" || p.environment != ""); err != nil {
 				return err
 			}
-			return a.validate(cmd.Context(), &p)
+			return withTrees(p.auth, []string{p.base, p.controlPlane}, func(t *trees) error { return a.validate(cmd.Context(), t, &p) })
 		},
 	}
 	p.flags(cmd)
 	return cmd
 }
 
-func (a *app) validate(ctx context.Context, p *planInputs) (err error) {
-	t, err := newTrees(p.auth, p.base, p.controlPlane)
+func (a *app) validate(ctx context.Context, t *trees, p *planInputs) error {
+	model, _, err := t.load(ctx, p)
 	if err != nil {
-		return err
-	}
-	defer func() {
-		if closed := t.close(); err == nil {
-			err = closed
-		}
-	}()
-	var model controlplane.Model
-	if model, _, err = t.load(ctx, p); err != nil {
 		return err
 	}
 	plan := scheduler.New(model)
