@@ -179,12 +179,14 @@ func TestAPlanGoesThroughGiteasPullRequests(t *testing.T) {
 			Name: "drone", Readme: []byte("<!-- mark -->\n"), Assignments: []publish.Assignment{{Name: "hello", Files: []publish.File{{Name: "reconciler.yaml", Text: []byte(text)}}}},
 		}}}
 	}
+	var last publish.Request
 	propose := func(want *publish.Desired) publish.Proposal {
 		t.Helper()
-		p, err := publish.Propose(ctx, o, f, want)
+		p, err := publish.Propose(ctx, o, f, want, last)
 		if err != nil {
 			t.Fatal(err)
 		}
+		last = p.Request
 		return p
 	}
 
