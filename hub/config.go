@@ -100,6 +100,20 @@ type RepositoryConfig struct {
 	Refs     []string        `yaml:"refs"`
 	Interval schema.Duration `yaml:"interval"`
 	Auth     AuthConfig      `yaml:"auth"`
+	// Forge is for a repository that plans are published to by pull requests.
+	Forge *ForgeConfig `yaml:"forge"`
+}
+
+// ForgeConfig says how the Git provider of a repository is spoken to about pull
+// requests and commit statuses.
+type ForgeConfig struct {
+	// Provider is github or gitea; it may be left out for github.com.
+	Provider string `yaml:"provider"`
+	// API is its address where the repository's does not say.
+	API string `yaml:"api"`
+	// TokenFile and CAFile are those of the repository's auth where they are empty.
+	TokenFile string `yaml:"token_file"`
+	CAFile    string `yaml:"ca_file"`
 }
 
 // AuthConfig says as whom to fetch a repository, and whom to trust.
@@ -132,12 +146,14 @@ type ControlPlaneConfig struct {
 	// Environments are the branches of the environments, by name.
 	Environments map[string]string  `yaml:"environments"`
 	ConfigRepos  []ConfigRepoConfig `yaml:"config_repos"`
-	// Publish is how plans are published.
+	// Publish is how plans are published: push or pull_request.
 	Publish string `yaml:"publish"`
 	// Interval is the time between two fetches of each repository that belongs to
 	// it.
 	Interval schema.Duration `yaml:"interval"`
 	Auth     AuthConfig      `yaml:"auth"`
+	// Forge is told how it stands with the environments.
+	Forge *ForgeConfig `yaml:"forge"`
 }
 
 // ConfigRepoConfig is a repository whose ConfigMaps and schemas join
@@ -155,7 +171,7 @@ func (c *Config) controlPlanes() []control.ControlPlane {
 	for i, p := range c.ControlPlanes {
 		all[i] = control.ControlPlane{
 			URL: p.URL, Aliases: p.Aliases, Main: p.Main, Environments: p.Environments, Publish: p.Publish,
-			Interval: time.Duration(p.Interval), Auth: gitrepo.Auth(p.Auth),
+			Interval: time.Duration(p.Interval), Auth: gitrepo.Auth(p.Auth), Forge: (*control.Forge)(p.Forge),
 		}
 		for _, r := range p.ConfigRepos {
 			all[i].ConfigRepos = append(all[i].ConfigRepos, control.ConfigRepo{URL: r.URL, Environments: r.Environments, Auth: gitrepo.Auth(r.Auth)})
@@ -164,12 +180,12 @@ func (c *Config) controlPlanes() []control.ControlPlane {
 	return all
 }
 
-// known are the repositories whose credentials are used for what control planes
-// name, too.
+// known are the repositories whose credentials and providers are used for what
+// control planes name, too.
 func (c *Config) known() []control.Repository {
 	all := make([]control.Repository, len(c.Repositories))
 	for i, r := range c.Repositories {
-		all[i] = control.Repository{URL: r.URL, Aliases: r.Aliases, Auth: gitrepo.Auth(r.Auth)}
+		all[i] = control.Repository{URL: r.URL, Aliases: r.Aliases, Auth: gitrepo.Auth(r.Auth), Forge: (*control.Forge)(r.Forge)}
 	}
 	return all
 }
@@ -220,7 +236,7 @@ func (c *Config) validate() error {
 	if _, err := gitlink.New(c.Links); err != nil {
 		return settings.Badly("links", "are wrong: %v", err)
 	}
-	return control.Check(c.controlPlanes())
+	return control.Check(c.controlPlanes(), c.known())
 }
 
 // loopback reports whether an address can be reached from this machine alone.

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -238,6 +239,9 @@ func TestCommands(t *testing.T) {
 	bad := settingsFile(t, "nonsense: 1\n")
 	good := settingsFile(t, "clickhouse: {url: 'clickhouse://u:s3cr3t@host:9000/db?password=s3cr3t'}\ncontrol_planes: [{url: 'https://git.example/a/b', environments: {dev: dev}}]\n")
 	asked := settingsFile(t, "control_planes: [{url: 'https://git.example/a/b', environments: {dev: dev}, publish: pull_request}]\n")
+	forges := "control_planes: [{url: 'https://git.example/a/b', environments: {dev: dev}, publish: pull_request}]\n" +
+		"repositories: [{url: 'https://git.example/a/platform', auth: {token_file: /run/secrets/token}, forge: {%s}}]\n"
+	nobody, proposing := settingsFile(t, fmt.Sprintf(forges, "")), settingsFile(t, fmt.Sprintf(forges, "provider: gitea, api: 'https://git.example/api'"))
 	hooked := settingsFile(t, "webhooks: {github: {secret_file: /nowhere/github}, gitea: {secret_file: "+settingsFile(t, "")+"}}\n")
 	cases := map[string]struct {
 		reason         string
@@ -254,7 +258,9 @@ func TestCommands(t *testing.T) {
 		"Version":      {"The version.", []string{"version"}, 0, "1.2.3\n", ""},
 		"VersionFlag":  {"In the other way.", []string{"--version"}, 0, "1.2.3\n", ""},
 		"Good":         {"Good settings, without the password.", []string{"config", "check", "--config", good}, 0, "clickhouse://host:9000/db\n", ""},
-		"PullRequest":  {"What this version cannot do is refused.", []string{"config", "check", "--config", asked}, 2, "", "control_planes[0].publish: pull requests cannot be opened by this version"},
+		"PullRequest":  {"Pull requests need somebody who takes them.", []string{"config", "check", "--config", asked}, 2, "", asked + ": control_planes[0].publish: pull_request needs to know the Git provider of the GitOps repository"},
+		"Forge":        {"A provider that nobody knows.", []string{"config", "check", "--config", nobody}, 2, "", "repositories[0].forge.provider: the address git.example/a/platform does not say what it is; write github or gitea"},
+		"GoodForge":    {"With all that is needed.", []string{"config", "check", "--config", proposing}, 0, "embedded ClickHouse", ""},
 		"GoodDefaults": {"The defaults are good.", []string{"config", "check"}, 0, "embedded ClickHouse in ./data", ""},
 		"Bad":          {"Bad settings are bad usage.", []string{"config", "check", "--config", bad}, 2, "", `landfall-hub: ` + bad + `: line 1: unknown key "nonsense"`},
 		"Secret":       {"Secrets that cannot be read, all of them.", []string{"config", "check", "--config", hooked}, 2, "", "webhooks.github.secret_file: reading the password: stat /nowhere/github"},

@@ -21,12 +21,16 @@ type ControlPlane struct {
 	// Environments are the branches of the environments, by name.
 	Environments map[string]string
 	ConfigRepos  []ConfigRepo
-	// Publish is how plans are published: "push", the default.
+	// Publish is how plans are published: "push", the default, or "pull_request",
+	// for which the GitOps repository has a Forge.
 	Publish string
 	// Interval is the time between two fetches of each repository. Default 30
 	// seconds.
 	Interval time.Duration
 	Auth     gitrepo.Auth
+	// Forge is the Git provider, which is told how it stands with each environment
+	// as a status of its branch's newest commit; nil for nobody.
+	Forge *Forge
 }
 
 // ConfigRepo is a further repository whose documents join environments.
@@ -43,6 +47,8 @@ type Repository struct {
 	URL     string
 	Aliases []string
 	Auth    gitrepo.Auth
+	// Forge is the Git provider; nil where it is not spoken to.
+	Forge *Forge
 }
 
 // Bounds of an interval.
@@ -55,18 +61,23 @@ const (
 const (
 	defaultMain = "main"
 	publishPush = "push"
+	publishPull = "pull_request"
 )
 
 // Check says what is wrong with control planes, naming the first that is,
-// without asking anybody.
-func Check(planes []ControlPlane) error {
+// without asking anybody. Known are the further repositories of the settings.
+func Check(planes []ControlPlane, known []Repository) error {
+	return check(planes, known, (*Forge).open)
+}
+
+func check(planes []ControlPlane, known []Repository, open opener) error {
 	taken, environments := map[string]bool{}, map[string]int{}
 	for i := range planes {
 		if err := planes[i].check(taken, environments, i); err != nil {
 			return fmt.Errorf("control_planes[%d].%w", i, err)
 		}
 	}
-	return nil
+	return checkForges(planes, known, open)
 }
 
 // check begins its error with the setting's name.
@@ -82,11 +93,9 @@ func (p *ControlPlane) check(taken map[string]bool, environments map[string]int,
 		taken[name] = true
 	}
 	switch p.Publish {
-	case "", publishPush:
-	case "pull_request":
-		return errors.New("publish: pull requests cannot be opened by this version; write push, and let the branch's rules say what must be reviewed")
+	case "", publishPush, publishPull:
 	default:
-		return fmt.Errorf("publish: it is push, not %q", p.Publish)
+		return fmt.Errorf("publish: it is %s or %s, not %q", publishPush, publishPull, p.Publish)
 	}
 	if p.Interval != 0 && (p.Interval < minInterval || p.Interval > maxInterval) {
 		return fmt.Errorf("interval: it is from %s to %s, not %s", minInterval, maxInterval, p.Interval)
@@ -209,41 +218,53 @@ type place struct {
 	names []string
 	url   string
 	auth  gitrepo.Auth
+	// provider is spoken to about pull requests and statuses; nil where the operator
+	// named none.
+	provider provider
 }
 
 // addresses know the repositories that the operator named, by every name.
 // Credentials belong to a repository, and to no other on its host.
 type addresses map[string]place
 
-func newAddresses(planes []ControlPlane, known []Repository) (addresses, error) {
+func newAddresses(planes []ControlPlane, known []Repository, open opener) (addresses, error) {
 	all := addresses{}
-	add := func(url string, aliases []string, auth gitrepo.Auth) error {
+	add := func(url string, aliases []string, auth gitrepo.Auth, f *Forge) error {
 		names, err := checkAddress(url, aliases, auth)
 		if err != nil {
 			return err
 		}
 		p := place{name: names[0], names: names, url: url, auth: auth}
+		if f != nil {
+			if p.provider, err = open(f, url, auth); err != nil {
+				return fmt.Errorf("%s: forge%w", names[0], err)
+			}
+		}
 		for _, name := range names {
-			if _, there := all[name]; !there {
+			was, there := all[name]
+			if !there {
 				all[name] = p
+			} else if was.provider == nil {
+				was.provider = p.provider
+				all[name] = was
 			}
 		}
 		return nil
 	}
 	// Those of the control planes come first: they may have the right to write.
 	for _, p := range planes {
-		if err := add(p.URL, p.Aliases, p.Auth); err != nil {
+		if err := add(p.URL, p.Aliases, p.Auth, p.Forge); err != nil {
 			return nil, err
 		}
 	}
 	for _, r := range known {
-		if err := add(r.URL, r.Aliases, r.Auth); err != nil {
+		if err := add(r.URL, r.Aliases, r.Auth, r.Forge); err != nil {
 			return nil, err
 		}
 	}
 	for _, p := range planes {
 		for _, c := range p.ConfigRepos {
-			if err := add(c.URL, nil, c.Auth); err != nil {
+			if err := add(c.URL, nil, c.Auth, nil); err != nil {
 				return nil, err
 			}
 		}

@@ -21,8 +21,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"good":           {"all is well", func(*ControlPlane) {}, ""},
 		"push":           {"push is the default, spelled out", func(p *ControlPlane) { p.Publish = "push" }, ""},
-		"pull request":   {"not by this version", func(p *ControlPlane) { p.Publish = "pull_request" }, "control_planes[0].publish: pull requests cannot be opened by this version"},
-		"publish":        {"a word that nobody knows", func(p *ControlPlane) { p.Publish = "mail" }, `publish: it is push, not "mail"`},
+		"publish":        {"a word that nobody knows", func(p *ControlPlane) { p.Publish = "mail" }, `publish: it is push or pull_request, not "mail"`},
 		"url":            {"no address", func(p *ControlPlane) { p.URL = "control-plane" }, "control_planes[0].url: "},
 		"auth":           {"a key for http", func(p *ControlPlane) { p.Auth.SSHKeyFile = "key" }, "url: https://git.example/org/control-plane: a private key"},
 		"alias":          {"no address either", func(p *ControlPlane) { p.Aliases = []string{"x"} }, "aliases: "},
@@ -41,19 +40,78 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := good()
 			c.change(&p)
-			err := Check([]ControlPlane{p})
+			err := Check([]ControlPlane{p}, nil)
 			if got := text(err); c.want == "" && got != "" || !strings.Contains(got, c.want) {
 				t.Errorf("%s: %q, want %q", c.reason, got, c.want)
 			}
 		})
 	}
 	other := good()
-	if err := Check([]ControlPlane{good(), other}); !strings.Contains(text(err), "control_planes[1].url: git.example/org/control-plane is named twice") {
+	if err := Check([]ControlPlane{good(), other}, nil); !strings.Contains(text(err), "control_planes[1].url: git.example/org/control-plane is named twice") {
 		t.Errorf("one control plane twice: %v", err)
 	}
 	other.URL = "https://git.example/org/other"
-	if err := Check([]ControlPlane{good(), other}); !strings.Contains(text(err), "dev is an environment of control_planes[0], too") {
+	if err := Check([]ControlPlane{good(), other}, nil); !strings.Contains(text(err), "dev is an environment of control_planes[0], too") {
 		t.Errorf("one environment in two control planes: %v", err)
+	}
+}
+
+func TestCheckForges(t *testing.T) {
+	token, gone := newFile(t, "token", "s3cret"), "/nowhere/ca.pem"
+	withToken := gitrepo.Auth{TokenFile: token}
+	pull := ControlPlane{URL: "https://git.example/org/control-plane", Environments: map[string]string{"dev": "dev"}, Publish: "pull_request"}
+	repo := func(url string, auth gitrepo.Auth, f *Forge) []Repository {
+		return []Repository{{URL: "https://git.example/org/other"}, {URL: url, Auth: auth, Forge: f}}
+	}
+	const platform = "https://git.example/org/platform"
+	cases := map[string]struct {
+		reason string
+		plane  func(p *ControlPlane)
+		known  []Repository
+		want   string
+	}{
+		"gitea":       {"with the token that it is fetched with", nil, repo(platform, withToken, &Forge{Provider: "gitea"}), ""},
+		"own token":   {"a token for the API", nil, repo(platform, gitrepo.Auth{SSHKeyFile: ""}, &Forge{Provider: "gitea", TokenFile: token}), ""},
+		"github.com":  {"its host says what it is", nil, repo("git@github.com:org/platform.git", gitrepo.Auth{}, &Forge{TokenFile: token}), ""},
+		"itself":      {"a GitOps branch in the control plane's own repository", func(p *ControlPlane) { p.Auth, p.Forge = withToken, &Forge{Provider: "github"} }, nil, ""},
+		"none":        {"nobody says how pull requests are opened", nil, repo(platform, withToken, nil), "control_planes[0].publish: pull_request needs to know the Git provider of the GitOps repository: name that repository under repositories, with forge:"},
+		"push":        {"nobody needs to", func(p *ControlPlane) { p.Publish = "push" }, nil, ""},
+		"unknown":     {"the host does not say", nil, repo(platform, withToken, &Forge{}), "repositories[1].forge.provider: the address git.example/org/platform does not say what it is; write github or gitea"},
+		"misspelt":    {"a provider that is not supported", nil, repo(platform, withToken, &Forge{Provider: "gitlab"}), `repositories[1].forge.provider: it is github or gitea (which Forgejo is, too), not "gitlab"`},
+		"no token":    {"nothing to be known by", nil, repo(platform, gitrepo.Auth{}, &Forge{Provider: "gitea"}), "repositories[1].forge.token_file: the API of git.example/org/platform needs a token; name its file here, or as auth.token_file"},
+		"api":         {"no address", nil, repo(platform, withToken, &Forge{Provider: "gitea", API: "nowhere"}), "repositories[1].forge: git.example/org/platform: the address of its API is no http(s) URL"},
+		"folder":      {"a folder has no provider", nil, repo("/srv/git/platform", gitrepo.Auth{}, &Forge{Provider: "gitea", TokenFile: token}), "repositories[1].forge: /srv/git/platform is no repository of a Git provider"},
+		"certificate": {"a file that is not there", nil, repo(platform, withToken, &Forge{Provider: "gitea", CAFile: gone}), "repositories[1].forge: git.example/org/platform: reading certificates: open " + gone},
+		"plane":       {"for statuses", func(p *ControlPlane) { p.Publish, p.Forge = "push", &Forge{Provider: "gitea"} }, nil, "control_planes[0].forge.token_file: "},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := pull
+			if c.plane != nil {
+				c.plane(&p)
+			}
+			if got := text(Check([]ControlPlane{p}, c.known)); c.want == "" && got != "" || !strings.Contains(got, c.want) || strings.Contains(got, "s3cret") {
+				t.Errorf("%s: %q, want %q", c.reason, got, c.want)
+			}
+		})
+	}
+}
+
+// TestTheProviderOfARepositoryThatIsNamedTwice is known whichever entry has it.
+func TestTheProviderOfARepositoryThatIsNamedTwice(t *testing.T) {
+	token := newFile(t, "token", "s3cret")
+	known, err := newAddresses(
+		[]ControlPlane{{URL: "https://git.example/org/one"}},
+		[]Repository{{URL: "https://git.example/org/one", Auth: gitrepo.Auth{TokenFile: token}, Forge: &Forge{Provider: "gitea"}}, {URL: "https://git.example/org/two"}},
+		(*Forge).open,
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, want := range map[string]bool{"ssh://git@git.example/org/one.git": true, "https://git.example/org/two": false, "https://git.example/org/one/below": false} {
+		if p, err := known.find(address, false); err != nil || (p.provider != nil) != want {
+			t.Errorf("%s has a provider: %v, %v", address, p.provider != nil, err)
+		}
 	}
 }
 
@@ -64,6 +122,7 @@ func TestCredentialsGoToNobodyElse(t *testing.T) {
 	known, err := newAddresses(
 		[]ControlPlane{{URL: "https://git.example/org/control-plane", Aliases: []string{"ssh://git@mirror.example/org/control-plane"}, Auth: token}},
 		[]Repository{{URL: "https://git.example/org/app", Auth: token}, {URL: "/srv/git/known"}},
+		nil,
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +167,7 @@ func TestCredentialsGoToNobodyElse(t *testing.T) {
 
 func TestTheTokenIsSentToItsRepositoriesOnly(t *testing.T) {
 	s := newStage(t)
-	file := writeFile(t, "token", "s3cret")
+	file := newFile(t, "token", "s3cret")
 	s.start(func(o *Options) {
 		o.ControlPlanes[0].Auth.TokenFile = file
 		o.Known = []Repository{{URL: s.url("platform-gitops"), Auth: gitrepo.Auth{TokenFile: file}}}

@@ -58,6 +58,9 @@ type Options struct {
 	Now        func() time.Time
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
+
+	// open makes the client of a repository's provider; nil is (*Forge).open.
+	open opener
 }
 
 func (o *Options) validate() error {
@@ -70,7 +73,10 @@ func (o *Options) validate() error {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return Check(o.ControlPlanes)
+	if o.open == nil {
+		o.open = (*Forge).open
+	}
+	return check(o.ControlPlanes, o.Known, o.open)
 }
 
 // Control runs the scheduler.
@@ -94,6 +100,8 @@ type plane struct {
 	name         string
 	local        bool
 	environments []*environment
+	// provider is its Git provider; nil for none.
+	provider provider
 }
 
 // New makes a Control that knows nothing, and asks nobody.
@@ -101,7 +109,7 @@ func New(o Options) (*Control, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	known, err := newAddresses(o.ControlPlanes, o.Known)
+	known, err := newAddresses(o.ControlPlanes, o.Known, o.open)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +127,7 @@ func New(o Options) (*Control, error) {
 		if err != nil {
 			return nil, err
 		}
-		own := &plane{ControlPlane: p, name: at.name, local: isLocal(at.name)}
+		own := &plane{ControlPlane: p, name: at.name, local: isLocal(at.name), provider: at.provider}
 		for _, name := range sortedKeys(p.Environments) {
 			e := newEnvironment(c, own, name)
 			own.environments = append(own.environments, e)
@@ -190,6 +198,9 @@ func (c *Control) Run(ctx context.Context) error {
 	for _, p := range c.planes {
 		for _, e := range p.environments {
 			group.Go(func() { e.run(ctx) })
+			if e.herald != nil {
+				group.Go(func() { e.herald.run(ctx) })
+			}
 		}
 	}
 	if c.opts.Shared {

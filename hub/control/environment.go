@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/landfall-hub/landfall/hub/record"
+	"github.com/landfall-hub/landfall/internal/forge"
 	"github.com/landfall-hub/landfall/scheduler"
 	"github.com/landfall-hub/landfall/scheduler/compose"
-	"github.com/landfall-hub/landfall/scheduler/publish"
 	"github.com/landfall-hub/landfall/scheduler/render"
 	"github.com/landfall-hub/landfall/scheduler/source"
 )
@@ -39,6 +39,15 @@ type environment struct {
 	said, saidStale map[string]bool
 	// kept are the rows that are stored.
 	kept map[record.ScheduleKey]record.Scheduled
+	// head is the newest commit of the environment's branch.
+	head string
+	// proposed is the pull request of the last plan; lookAt is when to see what
+	// became of it.
+	proposed proposed
+	lookAt   time.Time
+
+	// herald tells the control plane's provider how it stands; nil for nobody.
+	herald *herald
 
 	mu      sync.Mutex
 	outcome outcome
@@ -50,8 +59,12 @@ type outcome struct {
 	planned time.Time
 	// assignments are how many there are, failed those that could not be planned.
 	assignments, failed int
+	// head is the commit of the environment's branch that was planned.
+	head string
 	// commit is where the GitOps repository's branch is.
 	commit string
+	// request is the pull request that the plan waits for; its number is 0 for none.
+	request forge.PullRequest
 	// problems are what the last plan complains of; stale is what is known and may
 	// be old; err is why the last round did not come to its end.
 	problems, stale []string
@@ -59,11 +72,16 @@ type outcome struct {
 }
 
 func newEnvironment(c *Control, p *plane, name string) *environment {
-	return &environment{
+	e := &environment{
 		control: c, plane: p, name: name, log: c.opts.Log.With("environment", name, "control_plane", p.name),
 		wake: make(chan struct{}, 1), planner: scheduler.NewPlanner(render.Limits{}),
 		kept: map[record.ScheduleKey]record.Scheduled{},
 	}
+	readFile(c.fileOf("proposal", name), &e.proposed)
+	if p.provider != nil {
+		e.herald = newHerald(p.provider, c.fileOf("status", name), e.log, func(result string) { c.metrics.statuses.WithLabelValues(name, result).Inc() })
+	}
+	return e
 }
 
 // How soon a round that failed is done again.
@@ -85,23 +103,20 @@ func (e *environment) run(ctx context.Context) {
 		if err == nil {
 			failures = 0
 		}
-		e.rest(ctx, failures)
+		rest(ctx, e.wake, e.pause(failures))
 	}
 }
 
-// rest waits until there may be something to do.
-func (e *environment) rest(ctx context.Context, failures int) {
-	var retry <-chan time.Time
-	if failures > 0 {
-		timer := time.NewTimer(min(firstRetry<<min(failures-1, 10), lastRetry))
-		defer timer.Stop()
-		retry = timer.C
+// pause is how long is waited before the next round, should nothing change: until
+// it is worth to try again, or to look at the pull request. 0 is for ever.
+func (e *environment) pause(failures int) time.Duration {
+	e.mu.Lock()
+	waits := e.outcome.request.Number != 0
+	e.mu.Unlock()
+	if failures > 0 || !waits {
+		return retryAfter(failures)
 	}
-	select {
-	case <-ctx.Done():
-	case <-e.wake:
-	case <-retry:
-	}
+	return max(time.Until(e.lookAt), minInterval)
 }
 
 // round brings the GitOps repository and what is stored up to date with what is
@@ -117,7 +132,9 @@ func (e *environment) round(ctx context.Context) error {
 	e.trouble(s.troubles)
 	marks := strings.Join(s.marks, "\x00") + "\x00"
 	if marks+in.gitops.commit == e.done {
-		return nil
+		if news, err := e.follow(ctx, in.gitops); !news || err != nil {
+			return err
+		}
 	}
 	e.done = ""
 	began := time.Now()
@@ -129,17 +146,17 @@ func (e *environment) round(ctx context.Context) error {
 	plan.PromotedCommit = in.base.commit
 	e.control.metrics.planning.Observe(time.Since(began).Seconds())
 
-	commit, unpublished := e.publish(ctx, in, &plan)
+	now, unpublished := e.publish(ctx, in, &plan)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	e.tell(&plan, commit)
-	if err := e.record(ctx, in, &model, &plan, commit); err != nil {
+	e.tell(&plan, in.own.commit, &now)
+	if err := e.record(ctx, in, &model, &plan, &now); err != nil {
 		return errors.Join(unpublished, &failure{"storing what was planned", err})
 	}
-	e.expect(in.gitops, &plan)
+	e.expect(in.gitops, &plan, &now)
 	if unpublished == nil {
-		e.done = marks + commit
+		e.done = marks + now.commit
 	}
 	return unpublished
 }
@@ -149,37 +166,6 @@ const (
 	authorName  = "landfall"
 	authorEmail = "landfall@localhost"
 )
-
-// publish writes the plan to the GitOps repository's branch, and returns where
-// that is then: "" where it could not be written.
-func (e *environment) publish(ctx context.Context, in *inputs, plan *scheduler.Plan) (commit string, err error) {
-	if in.refused != nil {
-		return "", in.refused
-	}
-	to := in.gitops
-	r, err := publish.Push(ctx, publish.Options{
-		Repo: to.source.git, Branch: to.ref, Name: authorName, Email: authorEmail, Now: e.control.opts.Now(),
-		Message: fmt.Sprintf("Schedule %s\n\nControl plane: %s\nPromoted content: %s\n", e.name, in.own.commit, in.base.commit),
-	}, publish.Of(plan))
-	if err != nil {
-		return "", &failure{fmt.Sprintf("publishing to the branch %s of %s", to.ref, to.source.name), err}
-	}
-	if r.Commit != "" {
-		to.source.moved(to.ref, r.Commit)
-	}
-	for _, folder := range r.Summary.Foreign {
-		e.log.Warn("something that is not the scheduler's is where it would write; it is left alone", "folder", folder)
-	}
-	if r.Changed {
-		e.control.metrics.commits.WithLabelValues(e.name).Inc()
-		e.log.Info("published", "commit", r.Commit, "branch", to.ref,
-			"added", len(r.Summary.Added), "changed", len(r.Summary.Changed), "deleted", len(r.Summary.Deleted), "kept", len(r.Summary.Kept))
-		if e.control.opts.Published != nil {
-			e.control.opts.Published(to.source.name)
-		}
-	}
-	return r.Commit, nil
-}
 
 // trouble keeps what is known to be old.
 func (e *environment) trouble(all []string) {
@@ -191,8 +177,8 @@ func (e *environment) trouble(all []string) {
 }
 
 // tell keeps what came of a plan, for people, and logs each problem once.
-func (e *environment) tell(plan *scheduler.Plan, commit string) {
-	o := outcome{planned: e.control.opts.Now(), assignments: len(plan.Assignments), commit: commit}
+func (e *environment) tell(plan *scheduler.Plan, head string, now *standing) {
+	o := outcome{planned: e.control.opts.Now(), assignments: len(plan.Assignments), head: head, commit: now.commit, request: now.request}
 	for i := range plan.Problems {
 		o.problems = append(o.problems, plan.Problems[i].Error())
 	}
@@ -205,6 +191,9 @@ func (e *environment) tell(plan *scheduler.Plan, commit string) {
 			o.problems = append(o.problems, objection(&v))
 		}
 	}
+	if said, problem := about(&now.request); problem {
+		o.problems = append(o.problems, said)
+	}
 	e.mu.Lock()
 	o.stale = e.outcome.stale
 	e.outcome = o
@@ -213,6 +202,13 @@ func (e *environment) tell(plan *scheduler.Plan, commit string) {
 	m.assignments.WithLabelValues(e.name).Set(float64(o.assignments))
 	m.failed.WithLabelValues(e.name).Set(float64(o.failed))
 	m.problems.WithLabelValues(e.name).Set(float64(len(o.problems)))
+	for _, state := range []forge.State{forge.Open, forge.Closed} {
+		n := 0.0
+		if o.request.Number != 0 && o.request.State == state {
+			n = 1
+		}
+		m.waiting.WithLabelValues(e.name, string(state)).Set(n)
+	}
 	e.said = e.complain(o.problems, e.said)
 }
 
@@ -246,7 +242,8 @@ func (e *environment) complain(all []string, before map[string]bool) map[string]
 	return now
 }
 
-// note keeps what came of a round, and logs it where it is news.
+// note keeps what came of a round, logs it where it is news, and has the provider
+// told.
 func (e *environment) note(err error) {
 	result := "ok"
 	if err != nil {
@@ -263,4 +260,5 @@ func (e *environment) note(err error) {
 	case err != nil && text(before) != err.Error():
 		e.log.Warn("the environment is not up to date; it is tried again", "error", err)
 	}
+	e.announce(err)
 }

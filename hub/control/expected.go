@@ -18,13 +18,25 @@ type expectations map[branch][]record.Expected
 // expect makes known who should read what the environment points to: the
 // clusters of a type their folder of the GitOps repository, and the manifests of
 // every target that is assigned to it. What is stored and not in a plan that
-// lacks something counts as well.
-func (e *environment) expect(to spot, plan *scheduler.Plan) {
+// lacks something counts as well. While a pull request waits, it is what the
+// branch has that should be read, and not what the plan would make of it; where
+// nobody knows what the branch has, all stays as it was.
+func (e *environment) expect(to spot, plan *scheduler.Plan, now *standing) {
+	if now.waits && now.summary == nil {
+		return
+	}
 	own := expectationsOf(e.kept)
-	if to.source != nil && plan != nil {
+	if to.source != nil {
 		at := branch{to.source.name, to.ref}
-		for _, f := range plan.Folders {
-			own.add(at, record.Expected{Environment: e.name, ClusterType: f.Name, Path: f.Name, Name: f.Name})
+		folders := now.folders
+		if !now.waits {
+			folders = nil
+			for _, f := range plan.Folders {
+				folders = append(folders, f.Name)
+			}
+		}
+		for _, name := range folders {
+			own.add(at, record.Expected{Environment: e.name, ClusterType: name, Path: name, Name: name})
 		}
 	}
 	e.control.expect(e.name, own)

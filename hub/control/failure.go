@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 
+	"github.com/landfall-hub/landfall/internal/forge"
 	"github.com/landfall-hub/landfall/internal/gitrepo"
 )
 
@@ -36,6 +37,7 @@ func brief(err error) error {
 	for _, known := range []error{
 		gitrepo.ErrNotFound, gitrepo.ErrAuth, gitrepo.ErrRefMissing, gitrepo.ErrPathMissing, gitrepo.ErrSHA256, gitrepo.ErrTimeout,
 		gitrepo.ErrTooLarge, gitrepo.ErrNoCommit, gitrepo.ErrRaced,
+		forge.ErrAuth, forge.ErrNotFound, forge.ErrLimited,
 	} {
 		if errors.Is(err, known) {
 			return known

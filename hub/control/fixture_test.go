@@ -307,7 +307,7 @@ func (s *stage) state(environment string) (ok bool, detail string) {
 	return s.control.environment(environment).state()
 }
 
-func writeFile(t *testing.T, name, text string) string {
+func newFile(t *testing.T, name, text string) string {
 	t.Helper()
 	name = filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

@@ -140,6 +140,7 @@ func (e *environment) gather(ctx context.Context, s *survey) (*inputs, error) {
 	in := &inputs{registered: map[string]spot{}}
 	in.Environment = e.name
 	in.own = s.find(e.plane.URL, e.plane.Environments[e.name], true)
+	e.head = in.own.commit
 	main := s.find(e.plane.URL, e.plane.main(), true)
 	var further []spot
 	for _, c := range e.plane.ConfigRepos {

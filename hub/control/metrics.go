@@ -9,7 +9,10 @@ import (
 type metrics struct {
 	rounds   *prometheus.CounterVec
 	commits  *prometheus.CounterVec
+	requests *prometheus.CounterVec
+	statuses *prometheus.CounterVec
 	planning prometheus.Histogram
+	waiting  *prometheus.GaugeVec
 
 	assignments, failed, problems *prometheus.GaugeVec
 }
@@ -37,6 +40,16 @@ func newMetrics(reg prometheus.Registerer, sources func() (ok, failed int)) *met
 		commits: f.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "commits_total", Help: "Commits that were published.",
 		}, labels),
+		requests: f.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "pull_requests_opened_total", Help: "Pull requests that were opened.",
+		}, labels),
+		statuses: f.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "statuses_total", Help: "Commit statuses that were to be set, by whether they were.",
+		}, []string{"environment", "result"}),
+		waiting: f.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "pull_requests",
+			Help: "Whether a plan is not published because its pull request is open, or because somebody closed it without merging.",
+		}, []string{"environment", "state"}),
 		planning: f.NewHistogram(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "plan_seconds", Help: "How long reading and planning took.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
 		}),

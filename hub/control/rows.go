@@ -21,10 +21,11 @@ import (
 const mostRows = 2000
 
 // record stores the assignments that are not as they were, and, where the plan
-// holds all that is wanted, which are no more. Commit is empty where the plan
-// could not be published.
-func (e *environment) record(ctx context.Context, in *inputs, model *controlplane.Model, plan *scheduler.Plan, commit string) error {
-	rows, err := e.rows(in, model, plan, commit)
+// holds all that is wanted, which are no more. What is published is recorded with
+// the commit of the branch that holds it; standing.apply says what is recorded of
+// what is not, while a pull request waits.
+func (e *environment) record(ctx context.Context, in *inputs, model *controlplane.Model, plan *scheduler.Plan, now *standing) error {
+	rows, err := e.rows(in, model, plan, now)
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (e *environment) record(ctx context.Context, in *inputs, model *controlplan
 }
 
 // rows are those that differ from what is stored, sorted.
-func (e *environment) rows(in *inputs, model *controlplane.Model, plan *scheduler.Plan, commit string) ([]record.Schedule, error) {
+func (e *environment) rows(in *inputs, model *controlplane.Model, plan *scheduler.Plan, standing *standing) ([]record.Schedule, error) {
 	found, _ := match.Targets(model)
 	targets := make(map[string]*match.DeploymentTarget, len(found))
 	for i := range found {
@@ -62,26 +63,31 @@ func (e *environment) rows(in *inputs, model *controlplane.Model, plan *schedule
 		r := rowOf(&plan.Assignments[i], targets[plan.Assignments[i].DeploymentTarget])
 		r.Environment, r.ControlPlane = e.name, e.plane.name
 		r.GitOps, r.GitOpsRepo, r.GitOpsRef = to, to.Repo, to.Ref
+		kept := e.kept[r.Key()]
+		published := standing.apply(&r, kept)
 		sum, err := json.Marshal(struct {
 			Row       *record.Schedule
 			Published bool
-		}{&r, commit != ""})
+		}{&r, published})
 		if err != nil {
 			return nil, fmt.Errorf("writing down %s: %w", plan.Assignments[i].Name(), err)
 		}
 		r.Digest = sha256.Sum256(sum)
 		wanted[r.Key()] = true
-		if e.kept[r.Key()].Digest == r.Digest {
+		if kept.Digest == r.Digest {
 			continue
 		}
-		r.ControlPlaneCommit, r.BaseCommit, r.GitOpsCommit, r.PlannedAt = in.own.commit, in.base.commit, commit, now
+		r.ControlPlaneCommit, r.BaseCommit, r.PlannedAt = in.own.commit, in.base.commit, now
+		if published {
+			r.GitOpsCommit = standing.commit
+		}
 		rows = append(rows, r)
 	}
 	if !plan.Complete() {
 		return rows, nil
 	}
 	for k := range e.kept {
-		if !wanted[k] {
+		if !wanted[k] && !standing.stays(k) {
 			rows = append(rows, goneRow(k))
 		}
 	}

@@ -102,15 +102,7 @@ func (s *followed) keep() error {
 		}
 	}
 	s.mu.Unlock()
-	text, err := json.Marshal(heads)
-	if err != nil {
-		return err
-	}
-	file := filepath.Join(s.git.Dir(), headsFile)
-	if err := os.WriteFile(file+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
+	return writeFile(filepath.Join(s.git.Dir(), headsFile), heads)
 }
 
 // at returns where a ref is, and has it followed from now on.

@@ -46,7 +46,11 @@ func (e *environment) state() (ok bool, detail string) {
 	if !o.planned.IsZero() {
 		detail = fmt.Sprintf("%d assignments planned at %s", o.assignments, o.planned.UTC().Format(time.RFC3339))
 	}
-	if o.commit != "" {
+	said, problem := about(&o.request)
+	switch {
+	case o.request.Number != 0 && !problem:
+		detail += fmt.Sprintf(", %s into %s", said, o.commit)
+	case o.request.Number == 0 && o.commit != "":
 		detail += ", published as " + o.commit
 	}
 	if o.failed > 0 {
@@ -60,7 +64,14 @@ func (e *environment) state() (ok bool, detail string) {
 	if o.err != nil {
 		detail += ", not up to date: " + short(inShort(o.err))
 	}
-	return o.err == nil && !o.planned.IsZero() && len(o.problems)+len(o.stale) == 0, detail
+	var untold error
+	if e.herald != nil {
+		untold = e.herald.trouble()
+	}
+	if untold != nil {
+		detail += ", its commit status cannot be set: " + brief(untold).Error()
+	}
+	return o.err == nil && untold == nil && !o.planned.IsZero() && o.request.Number == 0 && len(o.problems)+len(o.stale) == 0, detail
 }
 
 func counted(n int) string {
