@@ -145,6 +145,10 @@ func TestAPlanWaitsForItsPullRequest(t *testing.T) {
 func TestOnlyWhatIsMergedIsExpected(t *testing.T) {
 	s := newStage(t)
 	fakes := s.providers("platform-gitops")
+	// A type that nothing is assigned to has a folder, too.
+	s.commit("control-plane", "dev", map[string]string{
+		"types/idle.yaml": clusterType("idle", "flux"), "policy.yaml": policyOf("everything", "{}", "{matchExpressions: [{key: size, operator: NotIn, values: [idle]}]}"),
+	})
 	s.start(onlyDev, s.proposing(fakes))
 	s.settle()
 	app, platform := s.name("app-gitops"), s.name("platform-gitops")
@@ -159,13 +163,13 @@ func TestOnlyWhatIsMergedIsExpected(t *testing.T) {
 		t.Helper()
 		got := map[string]string{
 			"app": expected(app, "functional-test"), "new": expected(app, "new"), "moved": expected(app, "elsewhere"),
-			"drone": expected(platform, "drone"), "large": expected(platform, "large"), "tiny": expected(platform, "tiny"),
+			"drone": expected(platform, "drone"), "large": expected(platform, "large"), "tiny": expected(platform, "tiny"), "idle": expected(platform, "idle"),
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)
 		}
 	}
-	before := map[string]string{"app": "drone large", "new": "", "moved": "", "drone": "drone", "large": "large", "tiny": ""}
+	before := map[string]string{"app": "drone large", "new": "", "moved": "", "drone": "drone", "large": "large", "tiny": "", "idle": "idle"}
 	check("published", before)
 
 	// large goes, tiny comes, a target is new, and another's manifests move.
@@ -174,7 +178,7 @@ func TestOnlyWhatIsMergedIsExpected(t *testing.T) {
 	s.settle()
 	check("open", before)
 	s.start(onlyDev, s.proposing(fakes))
-	check("restarted", map[string]string{"app": "drone large", "new": "", "moved": "", "drone": "drone", "large": "large", "tiny": ""})
+	check("restarted", map[string]string{"app": "drone large", "new": "", "moved": "", "drone": "drone", "large": "large", "tiny": "", "idle": ""})
 	s.settle()
 	check("restarted and planned", before)
 
@@ -198,7 +202,7 @@ func TestOnlyWhatIsMergedIsExpected(t *testing.T) {
 
 	fakes["platform-gitops"].merge(2, false)
 	s.settle()
-	check("merged", map[string]string{"app": "", "new": "drone tiny", "moved": "drone tiny", "drone": "drone", "large": "", "tiny": "tiny"})
+	check("merged", map[string]string{"app": "", "new": "drone tiny", "moved": "drone tiny", "drone": "drone", "large": "", "tiny": "tiny", "idle": "idle"})
 	for name, commit := range s.recorded() {
 		if commit != s.head("dev") {
 			t.Errorf("%s is recorded at %q, and dev is at %s", name, commit, s.head("dev"))
@@ -215,6 +219,7 @@ func TestABranchThatAnotherHubFilled(t *testing.T) {
 	s.store.rows = map[record.ScheduleKey]record.Schedule{}
 	s.commit("control-plane", "dev", regionOf("east"))
 	s.commit("app-src", "main", map[string]string{"workload/app.yaml": s.workload("functional-test", "new")})
+	s.dir = t.TempDir()
 	s.start(onlyDev, s.proposing(s.providers("platform-gitops")))
 	s.settle()
 	app := s.name("app-gitops")
