@@ -32,7 +32,8 @@ type Assignment struct {
 	BaseCommit         string `json:"base_commit"`
 	GitOpsRepo         string `json:"gitops_repo"`
 	GitOpsRef          string `json:"gitops_ref"`
-	// GitOpsCommit is empty where the plan could not be published.
+	// GitOpsCommit is a commit of the branch that holds it; empty where the plan
+	// could not be published, or waits in a pull request.
 	GitOpsCommit string    `json:"gitops_commit"`
 	PlannedAt    time.Time `json:"planned_at"`
 }

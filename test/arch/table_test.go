@@ -231,7 +231,7 @@ var rows = []row{
 		why:   "follows histories and keeps what they say; where that is kept is an interface",
 	},
 	{
-		folder: "hub/control", imports: []string{"scheduler", "scheduler/...", "internal/gitrepo", "hub/record"},
+		folder: "hub/control", imports: []string{"scheduler", "scheduler/...", "internal/gitrepo", "internal/forge", "hub/record"},
 		tests: []string{"hub/...", "internal/gitrepo/gittest"},
 		why:   "runs the scheduler for the hub: the one bridge between the two",
 	},

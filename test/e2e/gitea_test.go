@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"github.com/landfall-hub/landfall/internal/forge"
 	"github.com/landfall-hub/landfall/internal/gitrepo"
 	"github.com/landfall-hub/landfall/scheduler/publish"
+	"github.com/landfall-hub/landfall/schema"
 )
 
 // giteaServer is a real Gitea with one user.
@@ -244,4 +246,185 @@ func TestAPlanGoesThroughGiteasPullRequests(t *testing.T) {
 	if last := propose(plan("3", strings.Repeat("a", 40))); last.Changed {
 		t.Errorf("what was merged is asked for again: %+v", last)
 	}
+}
+
+// newRepo makes a repository with one commit, and returns its address.
+func (g *giteaServer) newRepo(t *testing.T, name, branch string) string {
+	t.Helper()
+	if err := g.ask(t.Context(), http.MethodPost, "user/repos", map[string]any{"name": name, "default_branch": branch, "auto_init": true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return g.url + "/" + giteaOwner + "/" + name + ".git"
+}
+
+// write makes a commit of one file.
+func (g *giteaServer) write(t *testing.T, repo, branch, path, text string) {
+	t.Helper()
+	at := "repos/" + giteaOwner + "/" + repo + "/contents/" + path
+	body := map[string]any{"branch": branch, "message": "e2e", "content": base64.StdEncoding.EncodeToString([]byte(text))}
+	method := http.MethodPost
+	var there struct{ SHA string }
+	if g.ask(t.Context(), http.MethodGet, at+"?ref="+branch, nil, &there) == nil {
+		method, body["sha"] = http.MethodPut, there.SHA
+	}
+	if err := g.ask(t.Context(), method, at, body, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// head returns the newest commit of a branch.
+func (g *giteaServer) head(t *testing.T, repo, branch string) string {
+	t.Helper()
+	var b struct{ Commit struct{ ID string } }
+	if err := g.ask(t.Context(), http.MethodGet, "repos/"+giteaOwner+"/"+repo+"/branches/"+branch, nil, &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Commit.ID
+}
+
+// status waits until a commit of the control plane has a status of the hub.
+func (g *giteaServer) status(t *testing.T, commit, state, description string) {
+	t.Helper()
+	eventually(t, "the commit's status is "+state+", "+description, func() error {
+		var combined struct {
+			Statuses []struct{ Context, Status, Description string }
+		}
+		if err := g.ask(t.Context(), http.MethodGet, "repos/"+giteaOwner+"/control-plane/commits/"+commit+"/status", nil, &combined); err != nil {
+			return err
+		}
+		for _, s := range combined.Statuses {
+			if s.Context == "landfall/dev" && s.Status == state && strings.Contains(s.Description, description) {
+				return nil
+			}
+		}
+		return fmt.Errorf("it is %+v", combined.Statuses)
+	})
+}
+
+// pulls waits until the platform repository's pull requests are in these states,
+// by number.
+func (g *giteaServer) pulls(t *testing.T, want ...string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("the pull requests are %v", want), func() error {
+		var all []struct {
+			State  string
+			Merged bool
+		}
+		if err := g.ask(t.Context(), http.MethodGet, "repos/"+giteaOwner+"/platform/pulls?state=all&sort=oldest", nil, &all); err != nil {
+			return err
+		}
+		var got []string
+		for _, p := range all {
+			if p.Merged {
+				p.State = "merged"
+			}
+			got = append(got, p.State)
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("they are %v", got)
+		}
+		return nil
+	})
+}
+
+// TestTheHubPublishesThroughGiteasPullRequests runs the hub on a control plane,
+// a source and a GitOps repository of a real Gitea: what is planned waits for a
+// person, and the control plane's commits say how it stands.
+func TestTheHubPublishesThroughGiteasPullRequests(t *testing.T) {
+	full(t)
+	t.Parallel()
+	nameLogs(t)
+	g := startGitea(t)
+	plane, platform, source := g.newRepo(t, "control-plane", "main"), g.newRepo(t, "platform", "dev"), g.newRepo(t, "app-src", "main")
+	if err := g.ask(t.Context(), http.MethodPost, "repos/"+giteaOwner+"/control-plane/branches", map[string]any{"new_branch_name": "dev"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	document := func(kind, name, rest string) string {
+		return "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: " + kind + "\nmetadata: {name: " + name + "}\n" + rest + "\n"
+	}
+	template := func(name, kind, text string) string {
+		return document("Template", name, "spec:\n  type: "+kind+"\n  manifests:\n  - |\n    kind: A\n    metadata: {name: "+text+"}")
+	}
+	g.write(t, "app-src", "main", "app.yaml", document("Workload", "hello",
+		"spec: {deploymentTargets: [{name: test, environment: dev, manifests: {repo: "+g.url+"/"+giteaOwner+"/app, branch: dev, path: ./test}}]}"))
+	g.write(t, "control-plane", "main", "hello.yaml", document("WorkloadRegistration", "hello", "spec: {workspace: kaizen, workload: {repo: "+source+", branch: main}}"))
+	g.write(t, "control-plane", "main", "flux.yaml", template("flux", "reconciler", "{{.DeploymentTargetName}}"))
+	g.write(t, "control-plane", "main", "namespace.yaml", template("namespace", "namespace", "{{.Namespace}}"))
+	g.write(t, "control-plane", "dev", "drone.yaml", document("ClusterType", "drone", "spec: {reconciler: flux, namespaceService: namespace}"))
+	g.write(t, "control-plane", "dev", "policy.yaml", document("SchedulingPolicy", "all", "spec: {deploymentTargetSelector: {labelSelector: {}}, clusterTypeSelector: {labelSelector: {}}}"))
+	g.write(t, "control-plane", "dev", "gitops.yaml", document("GitOpsRepo", "platform", "spec: {repo: "+platform+", branch: dev}"))
+
+	auth := "auth: {username: " + giteaOwner + ", token_file: " + g.tokenFile + "}, forge: {provider: gitea}"
+	h, err := startHub("gitea-hub", fmt.Sprintf("control_planes: [{url: %s, environments: {dev: dev}, publish: pull_request, interval: 1s, %s}]\nrepositories: [{url: %s, interval: 1s, %s}]\n", plane, auth, platform, auth))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopQuietly(t, h.process) })
+	recorded := func(want string) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("the assignment is recorded at %q", want), func() error {
+			var page struct{ Items []schema.Assignment }
+			if err := h.get(t.Context(), "/api/v1/assignments?environment=dev", &page); err != nil {
+				return err
+			}
+			if len(page.Items) != 1 || page.Items[0].DeploymentTarget != "hello-test" || page.Items[0].GitOpsCommit != want {
+				return fmt.Errorf("recorded is %+v", page.Items)
+			}
+			return nil
+		})
+	}
+	ready := func(want string) {
+		t.Helper()
+		eventually(t, "/readyz says "+want, func() error {
+			var said json.RawMessage
+			if err := h.get(t.Context(), "/readyz", &said); err != nil {
+				return err
+			}
+			if !strings.Contains(string(said), want) {
+				return fmt.Errorf("it says %s", said)
+			}
+			return nil
+		})
+	}
+	merge := func(number int) {
+		t.Helper()
+		eventually(t, "Gitea merges the pull request", func() error {
+			return g.ask(t.Context(), http.MethodPost, fmt.Sprintf("repos/%s/platform/pulls/%d/merge", giteaOwner, number), map[string]any{"Do": "merge"}, nil)
+		})
+	}
+	set := func(number int, state string) {
+		t.Helper()
+		if err := g.ask(t.Context(), http.MethodPatch, fmt.Sprintf("repos/%s/platform/pulls/%d", giteaOwner, number), map[string]any{"state": state}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	dev := g.head(t, "control-plane", "dev")
+	g.pulls(t, "open")
+	g.status(t, dev, "pending", "1 assignment, pull request 1 waits to be merged")
+	recorded("")
+	ready("pull request 1 (" + g.url + "/" + giteaOwner + "/platform/pulls/1) waits to be merged")
+	merge(1)
+	g.status(t, dev, "success", "1 assignment")
+	recorded(g.head(t, "platform", "dev"))
+
+	// What breaks is said of the environment's newest commit, and clears itself
+	// there. The promoted commit is new: that is proposed all the same.
+	g.write(t, "control-plane", "main", "flux.yaml", template("flux", "reconciler", "{{.Nonsense}}"))
+	g.status(t, dev, "failure", "flux.yaml:")
+	g.pulls(t, "merged", "open")
+	g.write(t, "control-plane", "main", "flux.yaml", template("flux", "reconciler", "new-{{.DeploymentTargetName}}"))
+	g.pulls(t, "merged", "closed", "open")
+	g.status(t, dev, "pending", "pull request 3 waits to be merged")
+
+	// A person says no, and thinks better of it.
+	set(3, "closed")
+	g.status(t, dev, "failure", "was closed without being merged")
+	ready("pull request 3 (" + g.url + "/" + giteaOwner + "/platform/pulls/3) was closed without being merged")
+	set(3, "open")
+	g.status(t, dev, "pending", "pull request 3 waits to be merged")
+	merge(3)
+	g.status(t, dev, "success", "1 assignment")
+	recorded(g.head(t, "platform", "dev"))
+	g.pulls(t, "merged", "closed", "merged")
 }

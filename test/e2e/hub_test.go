@@ -4,6 +4,9 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 
@@ -59,4 +62,21 @@ func startHub(name, settings string) (*hub, error) {
 
 func (h *hub) awaitReady() error {
 	return await(h.name+" is ready", func() error { return h.client.Ready(context.Background()) }, h.process)
+}
+
+// get reads JSON that the command line has no use for.
+func (h *hub) get(ctx context.Context, path string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url+path, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s", path, resp.Status)
+	}
+	return json.NewDecoder(resp.Body).Decode(into)
 }
