@@ -128,7 +128,7 @@ func (f *fakeProvider) states() string {
 	for _, p := range f.requests {
 		all = append(all, string(p.State))
 	}
-	return strings.Join(all, " ")
+	return strings.Join(all, "/")
 }
 
 // merge does what a person's click does; squash makes one commit of it.

@@ -111,6 +111,9 @@ func (e *environment) propose(ctx context.Context, to spot, o publish.Options, w
 			e.log.Warn("which pull request is open is not kept; should somebody close it, a restart would open another", "error", err)
 		}
 	}
+	if len(r.Left) > 0 {
+		e.log.Warn("branches of pull requests that were closed could not be deleted; they are in nobody's way", "branches", r.Left)
+	}
 	if r.Request.Number == 0 {
 		e.arrived(to, &r.Result)
 		if last.Number != 0 {

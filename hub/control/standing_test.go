@@ -11,6 +11,7 @@ import (
 
 	"github.com/landfall-hub/landfall/hub/record"
 	"github.com/landfall-hub/landfall/internal/forge"
+	"github.com/landfall-hub/landfall/internal/gitrepo/gittest"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -95,8 +96,11 @@ func TestAPlanWaitsForItsPullRequest(t *testing.T) {
 	// A plan that changed takes its place.
 	s.commit("control-plane", "dev", regionOf("north"))
 	s.settle()
-	if web.states() != "closed open" {
+	if web.states() != "closed/open" {
 		t.Errorf("another plan; pull requests: %s", web.states())
+	}
+	if got := strings.Fields(gittest.Git(t, web.repo.Bare, "for-each-ref", "--format=%(refname:short)", "refs/heads/landfall")); len(got) != 1 || got[0] != web.requests[1].Head {
+		t.Errorf("the branches of pull requests are %v; that of the open one is %s", got, web.requests[1].Head)
 	}
 	if _, detail := s.state("dev"); !strings.Contains(detail, "pull request 2") {
 		t.Errorf("the state: %s", detail)
@@ -106,7 +110,7 @@ func TestAPlanWaitsForItsPullRequest(t *testing.T) {
 	web.merge(2, false)
 	s.settle()
 	merged := s.head("dev")
-	if merged == first || !strings.Contains(s.file("dev", region), "north") || web.states() != "closed merged" {
+	if merged == first || !strings.Contains(s.file("dev", region), "north") || web.states() != "closed/merged" {
 		t.Fatalf("dev is at %s; pull requests: %s", merged, web.states())
 	}
 	if diff := cmp.Diff(map[string]string{small: first, large: merged}, s.recorded()); diff != "" {
@@ -135,7 +139,7 @@ func TestAPlanWaitsForItsPullRequest(t *testing.T) {
 	s.settle()
 	s.commit("control-plane", "dev", regionOf("south"))
 	s.settle()
-	if web.states() != "closed merged merged closed" || s.recorded()[large] != s.head("dev") {
+	if web.states() != "closed/merged/merged/closed" || s.recorded()[large] != s.head("dev") {
 		t.Errorf("taken back; pull requests: %s; recorded: %v", web.states(), s.recorded())
 	}
 }
@@ -238,12 +242,12 @@ func TestAPullRequestThatSomebodyClosedStaysClosed(t *testing.T) {
 	s.settle()
 	s.commit("control-plane", "dev", regionOf("east"))
 	s.settle()
-	close := func(number int64) {
+	refuse := func(number int64) {
 		if err := web.set(number, forge.Closed); err != nil {
 			t.Fatal(err)
 		}
 	}
-	close(1)
+	refuse(1)
 	s.settle()
 	if _, detail := s.state("dev"); !strings.Contains(detail, "waits to be merged") {
 		t.Errorf("before it is time to look: %s", detail)
@@ -277,13 +281,13 @@ func TestAPullRequestThatSomebodyClosedStaysClosed(t *testing.T) {
 	if _, detail := s.state("dev"); !strings.Contains(detail, "waits to be merged") || strings.Contains(detail, "problem") {
 		t.Errorf("reopened: %s", detail)
 	}
-	close(1)
+	refuse(1)
 	s.look()
 	said("closed again")
 
 	s.commit("control-plane", "dev", regionOf("north"))
 	s.settle()
-	if web.states() != "closed open" {
+	if web.states() != "closed/open" {
 		t.Errorf("another plan; pull requests: %s", web.states())
 	}
 	web.merge(2, true)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -26,19 +27,30 @@ var ErrRaced = errors.New("the branch has moved meanwhile")
 // is known when nil is returned; after an error that says nothing of the kind it
 // may have.
 func (r *Repo) Push(ctx context.Context, branch string, d *Draft, old, next ID) error {
+	return r.move(ctx, "pushing %s to", branch, d, old, next)
+}
+
+// Delete deletes a branch, provided that it is where old says: the error is
+// ErrRaced where it is not, or is there no more.
+func (r *Repo) Delete(ctx context.Context, branch string, old ID) error {
+	return r.move(ctx, "deleting %s of", branch, nil, old, ID{})
+}
+
+// move has the server move a branch; what is wording it, with the branch.
+func (r *Repo) move(ctx context.Context, what, branch string, d *Draft, old, next ID) error {
 	ref, err := schema.CanonicalRef(branch)
 	if err != nil {
 		return err
 	}
 	if ref == "" || isFullRef(ref) || isCommit(ref) {
-		return fmt.Errorf("pushing to %s: %q is no branch's name", r.name, branch)
+		return fmt.Errorf("%s %s: it is no branch's name", fmt.Sprintf(what, strconv.Quote(branch)), r.name)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ctx, p, stop := bounded(ctx, r.opts.Timeout, r.opts.Stall, mostAdvertised)
 	defer stop()
 	if err := r.push(ctx, p, ref, d, old, next); err != nil {
-		return r.explain(ctx, p.began(), "pushing "+ref+" to", err)
+		return r.explain(ctx, p.began(), fmt.Sprintf(what, ref), err)
 	}
 	return nil
 }
@@ -69,11 +81,13 @@ func (r *Repo) push(ctx context.Context, p *patience, branch string, d *Draft, o
 		}
 	}
 	req.Commands = []*packp.Command{{Name: name, Old: plumbing.Hash(old), New: plumbing.Hash(next)}}
-	pack, begin := d.pack()
-	begin()
-	req.Packfile = p.sender(pack)
+	if d != nil {
+		pack, begin := d.pack()
+		begin()
+		defer pack.Close()
+		req.Packfile = p.sender(pack)
+	}
 	report, err := c.ReceivePack(ctx, req)
-	_ = pack.Close()
 	if err == nil && report != nil {
 		err = report.Error()
 	}

@@ -147,6 +147,40 @@ func TestPushRace(t *testing.T) {
 	}
 }
 
+func TestDelete(t *testing.T) {
+	for way, target := range pushTargets(t) {
+		t.Run(way, func(t *testing.T) {
+			url, bare := target("delete-" + way)
+			r, err := gitrepo.Open(gitrepo.Options{URL: url, Dir: filepath.Join(t.TempDir(), "mirror")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, first := draft(t, gitrepo.ID{}, nil, "a", "1")
+			_, other := draft(t, gitrepo.ID{}, nil, "a", "2")
+			for _, branch := range []string{"dev", "gone"} {
+				if err := r.Push(t.Context(), branch, d, gitrepo.ID{}, first); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := r.Delete(t.Context(), "gone", other); !errors.Is(err, gitrepo.ErrRaced) {
+				t.Errorf("a branch that is elsewhere: %v, want ErrRaced", err)
+			}
+			if err := r.Delete(t.Context(), "gone", first); err != nil {
+				t.Error(err)
+			}
+			if got := gittest.Git(t, bare.Bare, "for-each-ref", "--format=%(refname:short)"); got != "dev\n" {
+				t.Errorf("there are %q", got)
+			}
+			if err := r.Delete(t.Context(), "gone", first); !errors.Is(err, gitrepo.ErrRaced) {
+				t.Errorf("a branch that is not there: %v, want ErrRaced", err)
+			}
+			if err := r.Delete(t.Context(), "refs/tags/x", first); err == nil || !strings.Contains(err.Error(), `deleting "refs/tags/x" of`) {
+				t.Errorf("a tag: %v", err)
+			}
+		})
+	}
+}
+
 func TestPushRefused(t *testing.T) {
 	for way, target := range pushTargets(t) {
 		t.Run(way, func(t *testing.T) {

@@ -46,17 +46,19 @@ type Proposal struct {
 	// PullRequest is what the provider knows of it. It is closed where somebody
 	// else closed it without merging: the same change is not asked for again.
 	PullRequest forge.PullRequest
-	// Closed are the numbers of older ones, which it takes the place of.
+	// Closed are the numbers of older ones, which it takes the place of. Left are
+	// those of their branches that could not be deleted.
 	Closed []int64
+	Left   []string
 	// Folders are the cluster types whose folder the branch has, sorted.
 	Folders []string
 }
 
 // Propose publishes by a pull request: a branch of its own, beginning at the
 // branch's head, and the request to merge it. Older requests of the scheduler for
-// that branch are closed, also where nothing is to be changed any more. It may be
-// done again at any time, after any error: what is known of the branch by then is
-// returned with the error.
+// that branch are closed, and their branches deleted, also where nothing is to be
+// changed any more. It may be done again at any time, after any error: what is
+// known of the branch by then is returned with the error.
 //
 // A request stands for a change of certain folders. It stays while the plan is
 // the same and nobody else changes these, wherever the branch goes. Last is the
@@ -105,6 +107,12 @@ func proposeOnce(ctx context.Context, o Options, f Forge, want *Desired, last Re
 			return r, err
 		}
 		r.Closed = append(r.Closed, old.Number)
+		// Nobody else has a use for its branch; one that somebody moved stays.
+		if at, ok := gitrepo.ParseID(old.HeadCommit); ok {
+			if err := o.Repo.Delete(ctx, old.Head, at); err != nil && !errors.Is(err, gitrepo.ErrRaced) {
+				r.Left = append(r.Left, old.Head)
+			}
+		}
 	}
 	return r, nil
 }

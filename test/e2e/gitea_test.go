@@ -427,4 +427,11 @@ func TestTheHubPublishesThroughGiteasPullRequests(t *testing.T) {
 	g.status(t, dev, "success", "1 assignment")
 	recorded(g.head(t, "platform", "dev"))
 	g.pulls(t, "merged", "closed", "merged")
+	var branches []struct{ Name string }
+	if err := g.ask(t.Context(), http.MethodGet, "repos/"+giteaOwner+"/platform/branches", nil, &branches); err != nil {
+		t.Fatal(err)
+	}
+	if len(branches) != 3 { // dev, and those of what was merged
+		t.Errorf("the branches are %v: that of a request that was replaced is deleted", branches)
+	}
 }
