@@ -26,8 +26,8 @@ type fakeProvider struct {
 	mu       sync.Mutex
 	requests []forge.PullRequest
 	statuses map[string][]forge.Status
-	// down is its answer to everything.
-	down error
+	// down is its answer to everything, stuck to the closing of a request.
+	down, stuck error
 }
 
 func (f *fakeProvider) rev(name string) string {
@@ -86,6 +86,12 @@ func (f *fakeProvider) Open(_ context.Context, p forge.NewPullRequest) (forge.Pu
 }
 
 func (f *fakeProvider) Close(_ context.Context, number int64) error {
+	f.mu.Lock()
+	stuck := f.stuck
+	f.mu.Unlock()
+	if stuck != nil {
+		return stuck
+	}
 	return f.set(number, forge.Closed)
 }
 

@@ -97,20 +97,17 @@ func (e *environment) propose(ctx context.Context, to spot, o publish.Options, w
 		last = proposed{Repo: to.source.name, Ref: to.ref}
 	}
 	r, err := publish.Propose(ctx, o, to.source.provider, want, last.Request)
+	if err == nil || r.Request.Number != 0 {
+		e.keep(proposed{last.Repo, last.Ref, r.Request})
+	}
 	if err != nil {
-		s := standing{waits: true}
+		s := standing{waits: true, request: r.PullRequest}
 		if r.Commit != "" {
 			s.commit, s.summary, s.folders = r.Commit, &r.Summary, r.Folders
 		}
 		return s, &failure{what, err}
 	}
 	e.lookAt = time.Now().Add(e.plane.interval())
-	if now := (proposed{last.Repo, last.Ref, r.Request}); now != e.proposed {
-		e.proposed = now
-		if err := writeFile(e.control.fileOf("proposal", e.name), now); err != nil {
-			e.log.Warn("which pull request is open is not kept; should somebody close it, a restart would open another", "error", err)
-		}
-	}
 	if len(r.Left) > 0 {
 		e.log.Warn("branches of pull requests that were closed could not be deleted; they are in nobody's way", "branches", r.Left)
 	}
@@ -130,6 +127,17 @@ func (e *environment) propose(ctx context.Context, to spot, o publish.Options, w
 		e.log.Info("a pull request is open", append([]any{"number", r.Request.Number, "url", r.PullRequest.URL, "branch", to.ref, "in_place_of", r.Closed}, amounts(&r.Summary)...)...)
 	}
 	return standing{commit: r.Commit, waits: true, summary: &r.Summary, folders: r.Folders, request: r.PullRequest}, nil
+}
+
+// keep keeps which pull request is that of the plan.
+func (e *environment) keep(now proposed) {
+	if now == e.proposed {
+		return
+	}
+	e.proposed = now
+	if err := writeFile(e.control.fileOf("proposal", e.name), now); err != nil {
+		e.log.Warn("which pull request is open is not kept; should somebody close it, a restart would open another", "error", err)
+	}
 }
 
 // follow looks, from time to time, whether something became of the pull request

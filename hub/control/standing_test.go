@@ -341,6 +341,36 @@ func TestAProviderThatIsAway(t *testing.T) {
 	}
 }
 
+// TestAnOldRequestThatCannotBeClosed fails between the new request and the old:
+// the new one is known, and the old one is closed later.
+func TestAnOldRequestThatCannotBeClosed(t *testing.T) {
+	s := newStage(t)
+	fakes := s.providers("platform-gitops")
+	web := fakes["platform-gitops"]
+	s.start(onlyDev, s.proposing(fakes))
+	s.settle()
+	s.commit("control-plane", "dev", regionOf("east"))
+	s.settle()
+	web.stuck = forge.ErrLimited
+	s.commit("control-plane", "dev", regionOf("north"))
+	if errs := s.step(); !errors.Is(errs["dev"], forge.ErrLimited) || web.states() != "open/open" {
+		t.Errorf("%v; pull requests: %s", errs, web.states())
+	}
+	if _, detail := s.state("dev"); !strings.Contains(detail, "pull request 2") || !strings.Contains(detail, "not up to date: proposing") {
+		t.Errorf("the state: %s", detail)
+	}
+	// A person closes the new one before a restart.
+	if err := web.set(2, forge.Closed); err != nil {
+		t.Fatal(err)
+	}
+	web.stuck = nil
+	s.start(onlyDev, s.proposing(fakes))
+	s.settle()
+	if _, detail := s.state("dev"); web.states() != "closed/closed" || !strings.Contains(detail, "pull request 2 (https://git.example/org/platform/pulls/2) was closed without being merged") {
+		t.Errorf("pull requests: %s; the state: %s", web.states(), detail)
+	}
+}
+
 func TestARepositoryWithoutAProviderSaysWhatToDo(t *testing.T) {
 	s := newStage(t)
 	s.repos["elsewhere"] = s.git.NewRepo(t, "elsewhere", "sha1")
