@@ -58,6 +58,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// Now is the clock of pushed descriptors; nil is time.Now.
 	Now func() time.Time
+	// batch is how many rows are written at once, about.
+	batch int
 }
 
 func (o *Options) validate() error {
@@ -66,6 +68,9 @@ func (o *Options) validate() error {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.batch == 0 {
+		o.batch = 10_000
 	}
 	return nil
 }

@@ -236,7 +236,7 @@ func (f *follower) follow(ctx context.Context, h *gitops.History, ref string, he
 	b.gone = false
 	f.takeAll(b)
 	from := b.read()
-	err = b.follow(ctx, h, head, f.catalog.opts.Writer.WriteNames)
+	err = b.follow(ctx, h, head, f.catalog.opts.batch, f.catalog.opts.Writer.WriteNames)
 	if err == nil && b.unsaved {
 		err = f.catalog.save(b)
 	}

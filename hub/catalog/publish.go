@@ -186,7 +186,7 @@ func (c *Catalog) writeTargets(ctx context.Context) error {
 	c.mu.Lock()
 	rows := c.unstored()
 	c.mu.Unlock()
-	for part := range slices.Chunk(rows, batch) {
+	for part := range slices.Chunk(rows, c.opts.batch) {
 		if err := c.opts.Writer.WriteNames(ctx, record.Names{Targets: part}); err != nil {
 			return err
 		}

@@ -32,13 +32,13 @@ func (b *faulty) WriteNames(ctx context.Context, n record.Names) error {
 // at any moment.
 func TestAwayInTheMiddle(t *testing.T) {
 	a := newApps(t)
-	const commits = 6000 // more than one batch
+	const commits, batch = 600, 1000 // more than one: two rows a commit
 	for i := range commits {
 		a.tip = []int{a.stream.Commit(a.tip, map[string]string{"a.yaml": a.says("one", fmt.Sprint(i)).text(), fmt.Sprint("x", i%7): fmt.Sprint(i)})}
 	}
 	a.push("main", a.tip[0])
 	b := a.bench()
-	c, err := New(Options{Mirrors: b.fetched(), Reader: b.store, Writer: b.store, Dir: b.names, Log: b.log()})
+	c, err := New(Options{Mirrors: b.fetched(), Reader: b.store, Writer: b.store, Dir: b.names, Log: b.log(), batch: batch})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestAwayInTheMiddle(t *testing.T) {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		if round%2 == 1 { // the hub goes, too
-			if c, err = New(Options{Mirrors: c.opts.Mirrors, Reader: b.store, Writer: b.store, Dir: b.names, Log: b.log()}); err != nil {
+			if c, err = New(Options{Mirrors: c.opts.Mirrors, Reader: b.store, Writer: b.store, Dir: b.names, Log: b.log(), batch: batch}); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.Load(t.Context()); err != nil {
@@ -72,7 +72,7 @@ func TestAwayInTheMiddle(t *testing.T) {
 	if got := b.rows("SELECT count(), max(chain) FROM commits FINAL"); got[0] != fmt.Sprintf("%d\t0", commits) {
 		t.Errorf("commits: %s", got[0])
 	}
-	for i := 0; i < commits; i += 97 {
+	for i := 0; i < commits; i += 29 {
 		expect(t, fmt.Sprint("commit ", i), versions(c.Index(), a.endpoint("one"), a.ids[i]), fmt.Sprint(i))
 	}
 }

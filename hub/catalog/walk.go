@@ -12,9 +12,6 @@ import (
 	"github.com/landfall-hub/landfall/schema"
 )
 
-// batch is how many rows are written at once, about.
-const batch = 10_000
-
 // mostChains is how many chains of a ref are remembered.
 const mostChains = 8
 
@@ -33,13 +30,13 @@ func (b *book) read() int64 {
 }
 
 // follow reads a ref's history up to its head, and hands what it says to write
-// in batches. When it fails, the book is as far as it came; whatever was not
+// in batches of about as many rows. When it fails, the book is as far as it came; whatever was not
 // written is in pending.
-func (b *book) follow(ctx context.Context, h *gitops.History, head gitops.ID, write func(context.Context, record.Names) error) error {
+func (b *book) follow(ctx context.Context, h *gitops.History, head gitops.ID, batch int, write func(context.Context, record.Names) error) error {
 	if err := b.flush(ctx, write); err != nil {
 		return err
 	}
-	w := &walk{book: b, history: h, write: write}
+	w := &walk{book: b, history: h, batch: batch, write: write}
 	if len(b.chains) == 0 || b.current().Head != head || b.tree.Files == nil {
 		if err := w.reach(ctx, head); err != nil {
 			return err
@@ -102,6 +99,7 @@ type walk struct {
 	history  *gitops.History
 	reader   *gitrepo.Reader
 	comparer *gitops.Comparer
+	batch    int
 	write    func(context.Context, record.Names) error
 }
 
@@ -249,7 +247,7 @@ func (w *walk) to(ctx context.Context, head gitops.ID) error {
 		if err := w.step(ctx, s); err != nil {
 			return err
 		}
-		if b.pending.Len() >= batch {
+		if b.pending.Len() >= w.batch {
 			return w.settle(ctx)
 		}
 		return nil

@@ -74,10 +74,11 @@ func compareAll(t *testing.T, w *world) {
 	}
 	rollbacks, drifts, discrepancies := 0, 0, 0
 	for i, f := range filters() {
-		limit := []int{1000, 7, 3}[i%3]
+		limit := []int{1000, 20, 7}[i%3]
 		same("state", f, w.environmentStates(f), collect(t, w.view.EnvironmentStates, f, limit))
-		same("cluster states", f, w.clusterStates(f), collect(t, w.view.ClusterStates, f, max(limit, 7)))
-		for _, span := range []schema.Span{{}, {From: minutes(300), To: minutes(700)}} {
+		same("cluster states", f, w.clusterStates(f), collect(t, w.view.ClusterStates, f, max(limit, 20)))
+		spans := []schema.Span{{}, {From: minutes(300), To: minutes(700)}}
+		for _, span := range spans[:1+i%2] {
 			h := schema.HistoryFilter{StateFilter: f, Span: span}
 			want := w.history(h)
 			for _, r := range want {
@@ -85,12 +86,12 @@ func compareAll(t *testing.T, w *world) {
 					rollbacks++
 				}
 			}
-			same("history", h, want, collect(t, w.view.History, h, max(limit, 50)))
+			same("history", h, want, collect(t, w.view.History, h, max(limit, 100)))
 			for _, all := range []bool{false, true} {
 				d := schema.DriftFilter{StateFilter: f, Span: span, All: all}
 				want := w.drift(d)
 				drifts += len(want)
-				same("drift", d, want, collect(t, w.view.Drift, d, max(limit, 20)))
+				same("drift", d, want, collect(t, w.view.Drift, d, max(limit, 40)))
 			}
 		}
 		for _, all := range []bool{false, true} {
