@@ -41,7 +41,7 @@ build: ## build every program into bin/, and bring the ClickHouse library (needs
 
 .PHONY: run
 run: VERBOSE = -v
-run: build ## a hub, Git repositories and a dozen hosts; a rollout, and what to try next (LISTEN)
+run: build ## a control plane, a hub and a dozen hosts; a rollout, a change, and what to try next (LISTEN)
 	CGO_ENABLED=0 go build -trimpath -o bin/demo ./examples/demo
 	@exec bin/demo -with-parent -listen $(LISTEN)
 

@@ -51,6 +51,10 @@ var endpoints = map[string]map[string]string{
 		"least": `{repo: "https://git.example/app", branch: dev, path: ./least}`,
 	},
 	"ansible": {"all": `{repo: "https://git.example/app", branch: dev, path: ./app}`},
+	"host": {
+		"all":   `{repo: "https://git.example/app", branch: dev, path: "./it's"}`,
+		"least": `{repo: "https://git.example/app"}`,
+	},
 }
 
 // companions are the other two templates of the cluster type that tries a
@@ -63,10 +67,11 @@ var companions = map[string][2]string{
 	"rancher-fleet": {"namespace", "config-symphony"},
 	"zarf":          {"namespace", "config-configmap"},
 	"ansible":       {"ansible-user", "config-ansible"},
+	"host":          {"host-folder", "config-env"},
 }
 
-// tryOut is a control plane with a cluster type for each reconciler, beside one
-// that takes its configuration as an env file, and a workload for each.
+// tryOut is a control plane with a cluster type for each reconciler, and a
+// workload for each.
 func tryOut(t *testing.T) plane {
 	t.Helper()
 	p := plane{main: readTree(t, readyTemplates), env: tree{}, sources: map[string]tree{"https://git.example/src": {}}}
@@ -91,7 +96,6 @@ func tryOut(t *testing.T) plane {
 		}
 		p.sources["https://git.example/src"]["workloads/"+reconciler+".yaml"] = lines(workload...)
 	}
-	kind("env-file", "ansible", "ansible-user", "config-env")
 	p.env["team.yaml"] = lines("apiVersion: scheduler.kalypso.io/v1alpha1", "kind: WorkloadRegistration", "metadata:", "  name: src",
 		"spec:", "  workload: {repo: 'https://git.example/src', branch: main, path: workloads}", "  workspace: team-a")
 	return p
@@ -104,7 +108,7 @@ func TestReadyTemplates(t *testing.T) {
 	files := written(&plan)
 	golden(t, "golden/templates", files)
 
-	used := map[string]bool{"config-env.yaml": true}
+	used := map[string]bool{}
 	for reconciler, two := range companions {
 		used[reconciler+".yaml"], used[two[0]+".yaml"], used[two[1]+".yaml"] = true, true, true
 	}

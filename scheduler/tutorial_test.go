@@ -49,6 +49,18 @@ func changedBetween(a, b *Plan) []string {
 	return sorted(all)
 }
 
+// holds wants texts in the files of an assignment.
+func holds(t *testing.T, a *Planned, want map[string][]string) {
+	t.Helper()
+	for file, parts := range want {
+		for _, part := range parts {
+			if !strings.Contains(text(t, a, file), part) {
+				t.Errorf("%s has no %s:\n%s", file, part, text(t, a, file))
+			}
+		}
+	}
+}
+
 // The tutorial of the field, step by step.
 func TestTutorial(t *testing.T) {
 	dev, stage := example(t, "dev"), example(t, "stage")
@@ -102,17 +114,11 @@ func TestTutorial(t *testing.T) {
 	if diff := cmp.Diff([]string{"functional-test-policy"}, a.Policies); diff != "" {
 		t.Error(diff)
 	}
-	for file, parts := range map[string][]string{
-		"namespace.yaml":       {`name: "dev-drone-hello-world-app-functional-test"`, `workspace: "kaizen-app-team"`},
-		"platform-config.yaml": {"CLUSTER_NAME: Drone", "DATABASE_URL: mysql://restricted-host:3306/mysqlrty123", "REGION: East US", `SOME_COMMON_ENVIRONMENT_VARIABLE: "false"`},
-		"reconciler.yaml":      {`url: "https://git.example/kaizen/hello-world-gitops"`, `branch: "dev"`, `path: "./functional-test"`, `targetNamespace: "dev-drone-hello-world-app-functional-test"`},
-	} {
-		for _, part := range parts {
-			if !strings.Contains(text(t, a, file), part) {
-				t.Errorf("%s has no %s:\n%s", file, part, text(t, a, file))
-			}
-		}
-	}
+	holds(t, a, map[string][]string{
+		"namespace.sh":       {"NAMESPACE='dev-drone-hello-world-app-functional-test'", "WORKSPACE='kaizen-app-team'"},
+		"platform-config.sh": {"CLUSTER_NAME='Drone'", "DATABASE_URL='mysql://restricted-host:3306/mysqlrty123'", "REGION='East US'", "SOME_COMMON_ENVIRONMENT_VARIABLE='false'"},
+		"reconciler.sh":      {"MANIFESTS_REPO='https://git.example/kaizen/hello-world-gitops'", "MANIFESTS_BRANCH='dev'", "MANIFESTS_PATH='./functional-test'"},
+	})
 	var folders []string
 	for _, f := range assigned.Folders {
 		folders = append(folders, f.Name)
@@ -124,13 +130,20 @@ func TestTutorial(t *testing.T) {
 		t.Errorf("folders of cluster types:\n%s", diff)
 	}
 
-	// Promoted to stage, where a policy takes every cluster type.
+	// Promoted to stage, where a policy takes every cluster type, and all of them
+	// are Kubernetes.
 	stage.main["workloads/hello-world-app.yaml"] = later["workloads/hello-world-app.yaml"]
 	stage.env["scheduling/kaizen/uat-test-policy.yaml"] = later["scheduling/kaizen/uat-test-policy.yaml"]
 	uat := stage.planned(t, stagePlanner, "stage")
 	if diff := cmp.Diff([]string{"drone/hello-world-app-uat-test", "large/hello-world-app-uat-test"}, names(&uat)); diff != "" {
 		t.Errorf("stage is assigned\n%s", diff)
 	}
+	a = find(t, &uat, "drone/hello-world-app-uat-test")
+	holds(t, a, map[string][]string{
+		"namespace.yaml":       {`name: "stage-drone-hello-world-app-uat-test"`, `workspace: "kaizen-app-team"`},
+		"platform-config.yaml": {"CLUSTER_NAME: Drone", "DATABASE_URL: mysql://restricted-host:3306/mysqlrty123", "REGION: East US", `SOME_COMMON_ENVIRONMENT_VARIABLE: "false"`},
+		"reconciler.yaml":      {`url: "https://git.example/kaizen/hello-world-gitops"`, `branch: "stage"`, `path: "./uat-test"`, `targetNamespace: "stage-drone-hello-world-app-uat-test"`},
+	})
 
 	// Another database for the west reaches the west.
 	west := stage.env["cluster-types/west-us/west-us-config.yaml"]

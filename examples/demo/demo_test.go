@@ -52,7 +52,7 @@ func start(t *testing.T, args ...string) *show {
 		t.Fatal(err)
 	}
 	s := &show{home: t.TempDir()}
-	s.Cmd = exec.Command(self, append([]string{"-bin", bin, "-gitops", filepath.Join("..", "gitops")}, args...)...)
+	s.Cmd = exec.Command(self, append([]string{"-bin", bin, "-example", filepath.Join("..", "control-plane")}, args...)...)
 	s.Env = append(os.Environ(), asDemo+"=1", "TMPDIR="+s.home)
 	s.Stderr = &s.stderr
 	out, err := s.StdoutPipe()
@@ -115,16 +115,15 @@ func (s *show) nothingIsLeft(t *testing.T) {
 
 var gateLine = regexp.MustCompile(`(?m)^  gate: (\w+)`)
 
-// TestStory is `make demo-check`: what the gate says of each commit, to its end.
+// TestStory is `make demo-check`: what the gate says of each commit, that what is
+// suggested then works, and what the hub says of it all.
 func TestStory(t *testing.T) {
-	s := start(t, "-once", "-listen", "127.0.0.1:0")
-	s.until(t, "")
-	if err := s.Wait(); err != nil {
-		t.Fatalf("%v\n%s%s", err, &s.said, &s.stderr)
-	}
+	s := start(t, "-listen", "127.0.0.1:0")
+	s.until(t, "The whole API")
 	said := s.said.String()
-	chapters := strings.Split(said, "\n\n")[1:]
-	want := []string{"passed", "passed", "failed", "passed"}
+	story, suggested, _ := strings.Cut(said, "All of it goes on")
+	chapters := strings.Split(strings.TrimSpace(story), "\n\n")[1:]
+	want := []string{"passed", "passed", "failed", "passed", "passed"}
 	if len(chapters) != len(want) {
 		t.Fatalf("it told %d chapters:\n%s", len(chapters), said)
 	}
@@ -137,8 +136,32 @@ func TestStory(t *testing.T) {
 			t.Errorf("the gate went %v, not from waiting to %s:\n%s", states, want[i], text)
 		}
 	}
-	if !strings.Contains(chapters[2], small+" is failed: ApplyFailed") || !strings.Contains(chapters[2], "hello-world 1.2.0 needs 2048 MiB of memory, this host has 1024 MiB") {
+	if !strings.Contains(chapters[2], small+" is failed: ApplyFailed") || !strings.Contains(chapters[2], "hello-world-app-functional-test 1.2.0 needs 2048 MiB of memory, this host has 1024 MiB") {
 		t.Errorf("it does not say why:\n%s", chapters[2])
+	}
+	for _, line := range []string{
+		`drone/hello-world-app-functional-test: configuration \w{7}, as it was`,
+		`large/hello-world-app-performance-test: configuration \w{7}, was \w{7}`,
+		`large/observability-prometheus: configuration \w{7}, was \w{7}`,
+		`drone-01 … drone-08 \(8 hosts\) run with mysql://restricted-host:3306/mysqlrty123`,
+		`large-01 … large-04 \(4 hosts\) run with mysql://west-2:8806/mysql2`,
+	} {
+		if !regexp.MustCompile("(?m)^  " + line + "$").MatchString(chapters[4]) {
+			t.Errorf("it does not say %s:\n%s", line, chapters[4])
+		}
+	}
+
+	w := s.world(t)
+	t.Run("suggestions", func(t *testing.T) { w.suggestions(t, suggested) })
+	t.Run("hosts", w.hosts)
+	t.Run("names", w.names)
+
+	if err := s.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "")
+	if err := s.Wait(); err != nil {
+		t.Errorf("it ended with %v: %s", err, &s.stderr)
 	}
 	s.isEmpty(t)
 }
@@ -174,7 +197,7 @@ func TestKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ends children with their parent")
 	}
-	for _, moment := range []string{"made two", "starting a hub", "the hub is ready", "started 12 host agents", "waiting", "passed"} {
+	for _, moment := range []string{"made a control plane", "starting a hub", "the hub is ready", "started 12 host agents", "waiting", "passed"} {
 		t.Run(moment, func(t *testing.T) {
 			s := start(t, "-listen", "127.0.0.1:0")
 			s.until(t, moment)

@@ -27,13 +27,16 @@ func writeYAML(dir, name string, settings any) (file string, err error) {
 
 var ready = regexp.MustCompile(`msg=ready url=(\S+)`)
 
-// startHub starts a hub that follows the repositories, and returns its URL when
-// it is ready.
+// startHub starts a hub that follows the repositories and plans the control plane,
+// and returns its URL when it is ready.
 func startHub(ctx context.Context, p *programs, listen, dir string, r *repos) (url string, err error) {
 	follows := func(name string) map[string]any {
 		return map[string]any{"url": r.path(name), "refs": []string{branch}, "interval": "2s"}
 	}
-	file, err := writeYAML(dir, "hub.yaml", map[string]any{"repositories": []any{follows(platform), follows(application)}})
+	file, err := writeYAML(dir, "hub.yaml", map[string]any{
+		"control_planes": []any{map[string]any{"url": r.path(controlPlane), "environments": map[string]string{branch: branch}, "interval": "1s"}},
+		"repositories":   []any{follows(platform), follows(application), follows(services)},
+	})
 	if err != nil {
 		return "", err
 	}

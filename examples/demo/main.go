@@ -1,8 +1,9 @@
-// Command demo is what `make run` shows: two Git repositories, a hub with its
-// own ClickHouse, and a dozen hosts whose agents follow the repositories and
-// run an apply command. A version lands and the gate passes; one host cannot
-// take the next one and the gate says why; the fix lands. Ctrl-C ends all of it
-// and leaves nothing behind.
+// Command demo is what `make run` shows: a control plane in Git, a hub with its
+// own ClickHouse that plans it and writes the platform's GitOps repository, and a
+// dozen hosts whose agents follow what is assigned to them and run an apply
+// command. A version lands and the gate passes; one host cannot take the next one
+// and the gate says why; the fix lands; a ConfigMap is edited and reaches the hosts
+// that it is for. Ctrl-C ends all of it and leaves nothing behind.
 package main
 
 import (
@@ -25,16 +26,14 @@ func main() { os.Exit(run()) }
 
 // settings are where things are.
 type settings struct {
-	listen, bin, gitops string
-	once                bool
+	listen, bin, example string
 }
 
 func run() int {
 	var s settings
 	flag.StringVar(&s.listen, "listen", "127.0.0.1:8080", "address of the hub")
 	flag.StringVar(&s.bin, "bin", "bin", "folder of the programs that `make build` made")
-	flag.StringVar(&s.gitops, "gitops", filepath.Join("examples", "gitops"), "folder of the repositories' content")
-	flag.BoolVar(&s.once, "once", false, "end after the story instead of waiting for Ctrl-C")
+	flag.StringVar(&s.example, "example", filepath.Join("examples", "control-plane"), "folder of the repositories' content")
 	withParent := flag.Bool("with-parent", false, "end when the program that started this one ends, even by force")
 	flag.Parse()
 	if *withParent {
@@ -66,32 +65,38 @@ func demo(ctx context.Context, s settings) (err error) {
 	}
 	defer programs.stop()
 
-	repos, err := newRepos(ctx, s.gitops, filepath.Join(dir, "repos"))
+	repos, err := newRepos(ctx, s.example, filepath.Join(dir, "repos"))
 	if err != nil {
 		return err
 	}
-	sayf("made two Git repositories, branch dev: %s", repos.dir)
+	sayf("made a control plane and five other Git repositories: %s", repos.dir)
 	sayf("starting a hub with its own ClickHouse …")
 	url, err := startHub(ctx, programs, s.listen, filepath.Join(dir, "hub"), repos)
 	if err != nil {
 		return err
 	}
 	sayf("the hub is ready at %s", url)
-	hosts := newHosts()
-	if err := hosts.start(programs, url, repos, s.gitops, dir); err != nil {
-		return err
-	}
-	sayf("started %d host agents: 8 drones, 4 large; their logs are in %s", len(hosts), programs.logs)
-
-	t, err := newStory(url, repos, programs)
+	t, err := newStory(url, repos, programs, dir)
 	if err != nil {
 		return err
 	}
-	fix, err := t.tell(ctx)
-	if err != nil || s.once {
+	assigned, err := t.planned(ctx)
+	if err != nil {
 		return err
 	}
-	t.suggest(fix)
+	sayf("it planned the environment dev, and wrote %s (commit %.7s):", platform, assigned[0].GitOpsCommit)
+	for i := range assigned {
+		sayf("  %s", nameOf(&assigned[i]))
+	}
+	hosts := newHosts()
+	if err := hosts.start(programs, url, repos, assigned, dir); err != nil {
+		return err
+	}
+	sayf("started %d host agents: 8 drones, 4 large; their logs are in %s", len(hosts), programs.logs)
+	if err := t.tell(ctx); err != nil {
+		return err
+	}
+	t.suggest()
 	return programs.wait(ctx)
 }
 

@@ -5,22 +5,16 @@ import (
 	"iter"
 	"maps"
 	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/landfall-hub/landfall/internal/hubclient"
 	"github.com/landfall-hub/landfall/schema"
 )
-
-var hubLine = regexp.MustCompile(`the hub is ready at (\S+)`)
 
 // collect reads a whole list.
 func collect[T any](t *testing.T, rows iter.Seq2[T, error]) []T {
@@ -90,32 +84,22 @@ func (v *versions) brought(target, version string) string {
 	return ""
 }
 
-// TestNames asks the hub of the tutorial's repositories for everything that it
-// says of them, after a rollback, and computes the same from what was reported
-// and from Git, by plain loops.
-func TestNames(t *testing.T) {
-	s := start(t, "-listen", "127.0.0.1:0")
-	s.until(t, "The whole API")
-	url := hubLine.FindStringSubmatch(s.said.String())[1]
-	client, err := hubclient.New(hubclient.Options{URL: url, UserAgent: "test"})
+// names asks the hub for everything that it says of hello-world, after a rollback,
+// and computes the same from what was reported and from Git, by plain loops.
+func (w *world) names(t *testing.T) {
+	client := w.client
+	back, err := w.repos.release(t.Context(), "1.1.0", 512) // a deliberate rollback
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := filepath.Glob(filepath.Join(s.home, "landfall-demo-*", "repos", application))
-	if err != nil || len(found) != 1 {
-		t.Fatalf("the application's repository is not where it was: %v %v", found, err)
-	}
-	r := &repos{dir: filepath.Dir(found[0])}
-	back, err := r.release(t.Context(), "1.1.0", 512) // a deliberate rollback
-	if err != nil {
-		t.Fatal(err)
-	}
-	git := &versions{t: t, repo: found[0], known: map[string]string{}}
-	named := schema.StateFilter{Workload: "hello-world"}
+	git := &versions{t: t, repo: w.repos.path(application), known: map[string]string{}}
+	named := schema.StateFilter{Workload: "hello-world-app"}
 	// Both targets, all twelve hosts: the gate would not do, it passes before the
-	// hosts whose folder the rollback leaves as it was have taken it.
+	// hosts whose folder the rollback leaves as it was have taken it. And the hub
+	// must have read the commit: until then, a version is called after it.
+	late := func(row schema.ClusterState) bool { return row.Commit != back || row.Version == back }
 	states := collect(t, client.ClusterStates(t.Context(), named, 100))
-	for slices.ContainsFunc(states, func(row schema.ClusterState) bool { return row.Commit != back }) {
+	for slices.ContainsFunc(states, late) {
 		states = collect(t, client.ClusterStates(t.Context(), named, 100))
 	}
 	history := collect(t, client.History(t.Context(), schema.HistoryFilter{StateFilter: named}, 100))
@@ -128,12 +112,12 @@ func TestNames(t *testing.T) {
 	}
 	deployed := map[string]map[schema.Deployed]uint64{}
 	for _, row := range states {
-		if row.DeploymentTarget != row.Path || row.Environment != branch || row.Workspace != "kaizen" || row.Application != "greeting-service" {
+		if row.DeploymentTarget != row.Path || row.Environment != branch || row.Workspace != "kaizen-app-team" || row.Application != "greeting-service" {
 			t.Errorf("%s is called %s/%s/%s/%s in %s", row.Path, row.Workspace, row.Application, row.Workload, row.DeploymentTarget, row.Environment)
 		}
-		d := schema.Deployed{Version: git.of(row.Path, row.Commit), Commit: row.Commit, Status: row.Status}
-		if row.Version != d.Version {
-			t.Errorf("%s runs %s at %s, Git says %s", row.Cluster, row.Version, row.Commit, d.Version)
+		d := schema.Deployed{Version: git.of(row.Path, row.Commit), Commit: row.Commit, Status: row.Status, ConfigVersion: w.configuration(t, row.Cluster, row.Path)}
+		if row.Version != d.Version || row.ConfigVersion != d.ConfigVersion {
+			t.Errorf("%s runs %s with %q at %s, Git says %s with %q", row.Cluster, row.Version, row.ConfigVersion, row.Commit, d.Version, d.ConfigVersion)
 		}
 		if deployed[row.Path] == nil {
 			deployed[row.Path] = map[schema.Deployed]uint64{}
@@ -145,7 +129,7 @@ func TestNames(t *testing.T) {
 		maps.Copy(want, deployed[row.DeploymentTarget])
 		for _, d := range row.Deployed {
 			count := d.Clusters
-			d.Clusters, d.ConfigVersion = 0, ""
+			d.Clusters = 0
 			if want[d] != count {
 				t.Errorf("%s: %+v on %d clusters, want %d", row.DeploymentTarget, d, count, want[d])
 			}
@@ -154,9 +138,9 @@ func TestNames(t *testing.T) {
 		if len(want) > 0 {
 			t.Errorf("%s lacks %v", row.DeploymentTarget, want)
 		}
-		version := git.of(row.DeploymentTarget, back)
-		if row.ScheduledVersion != version {
-			t.Errorf("%s: %s is scheduled, want %s", row.DeploymentTarget, row.ScheduledVersion, version)
+		version, config := git.of(row.DeploymentTarget, back), w.scheduled(t, row.DeploymentTarget)
+		if row.ScheduledVersion != version || row.ScheduledConfigVersion != config {
+			t.Errorf("%s: %s with %q is scheduled, want %s with %q", row.DeploymentTarget, row.ScheduledVersion, row.ScheduledConfigVersion, version, config)
 		}
 	}
 	for _, list := range []int{
@@ -182,12 +166,6 @@ func TestNames(t *testing.T) {
 			t.Errorf("a version that failed and one that came back are not seen: %+v", row)
 		}
 	}
-
-	if err := s.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	s.until(t, "")
-	_ = s.Wait()
 }
 
 // figures computes what is known of a target, from the oldest row on.

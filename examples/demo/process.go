@@ -81,8 +81,13 @@ func (p *programs) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case one := <-p.ended:
-		return fmt.Errorf("%s ended: %s", one.name, p.lastLine(one.name))
+		return p.endOf(one)
 	}
+}
+
+// endOf says of a program that ended by itself what it said last.
+func (p *programs) endOf(one *program) error {
+	return fmt.Errorf("%s ended: %s", one.name, p.lastLine(one.name))
 }
 
 // stop ends the programs, hosts before the hub, and waits for them.

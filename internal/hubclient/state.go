@@ -44,6 +44,14 @@ func (c *Client) DORA(ctx context.Context, f schema.DORAFilter, pageSize int) it
 	return rows[schema.DORA](ctx, c, "/dora", pageSize, f.StateFilter, f.Span, false)
 }
 
+// Assignments lists what the scheduler decided, pageSize assignments at a time
+// (see pages).
+func (c *Client) Assignments(ctx context.Context, f schema.AssignmentFilter, pageSize int) iter.Seq2[schema.Assignment, error] {
+	return rows[schema.Assignment](ctx, c, "/assignments", pageSize, schema.StateFilter{
+		Environment: f.Environment, Workspace: f.Workspace, Workload: f.Workload, DeploymentTarget: f.DeploymentTarget, ClusterType: f.ClusterType,
+	}, schema.Span{}, false)
+}
+
 // rows asks for a list with everything that a filter may have; zero members are
 // left out.
 func rows[T any](ctx context.Context, c *Client, path string, pageSize int, f schema.StateFilter, s schema.Span, all bool) iter.Seq2[T, error] {

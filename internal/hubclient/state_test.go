@@ -59,6 +59,10 @@ func TestRows(t *testing.T) {
 			row, err := first(c.Drift(ctx, schema.DriftFilter{StateFilter: some, Span: schema.Span{From: from}, All: true}, 2))
 			return row.Environment, err
 		}, "/api/v1/drift?all=true&environment=dev&" + times + "limit=2&status=failure"},
+		"assignments": {func(c *Client) (string, error) {
+			row, err := first(c.Assignments(ctx, schema.AssignmentFilter{Environment: "e", ClusterType: "y", DeploymentTarget: "t", Workload: "l", Workspace: "w"}, 2))
+			return row.Environment, err
+		}, "/api/v1/assignments?cluster_type=y&deployment_target=t&environment=e&limit=2&workload=l&workspace=w"},
 		"DORA": {func(c *Client) (string, error) {
 			row, err := first(c.DORA(ctx, schema.DORAFilter{StateFilter: schema.StateFilter{Workload: "hello"}, Span: schema.Span{From: from}}, 2))
 			return row.Environment, err
