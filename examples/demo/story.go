@@ -194,17 +194,17 @@ func nameOf(a *schema.Assignment) string { return a.ClusterType + "/" + a.Deploy
 // wait waits for something that must come. Complaint says what it is when it does
 // not.
 func (t *story) wait(ctx context.Context, complaint string, holds func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%s within %s; its log ends with: %s", complaint, patience, t.programs.lastLine("hub")))
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		done, err := holds(ctx)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		done, err := holds(limited)
+		if err == nil && !done {
+			err = t.rest(limited)
+		}
+		if ctx.Err() == nil && limited.Err() != nil {
+			return fmt.Errorf("%s within %s; its log ends with: %s", complaint, patience, t.programs.lastLine("hub"))
 		}
 		if done || err != nil {
-			return err
-		}
-		if err := t.rest(ctx); err != nil {
 			return err
 		}
 	}
