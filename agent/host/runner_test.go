@@ -385,7 +385,8 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self, "-test.run=^TestKilled$")
-	cmd.Env = append(os.Environ(), killed+"="+m.opts.Config.StateDir+"\n"+m.repo.Bare+"\n"+filepath.Dir(m.out("x")))
+	// It leaves what it makes in TMPDIR.
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), killed+"="+m.opts.Config.StateDir+"\n"+m.repo.Bare+"\n"+filepath.Dir(m.out("x")))
 	cmd.Stderr = t.Output()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,9 @@ import (
 	"github.com/landfall-hub/landfall/internal/cli"
 )
 
+// version is set by the build.
+var version string
+
 func main() { os.Exit(run()) }
 
 func run() int {
@@ -18,5 +21,5 @@ func run() int {
 	defer stop()
 	// The first signal asks the command to end; a second one ends it at once.
 	context.AfterFunc(ctx, stop)
-	return cli.Main(ctx, os.Args[1:], os.Getenv, cli.FileStreams(os.Stdin, os.Stdout, os.Stderr))
+	return cli.Main(ctx, version, os.Args[1:], os.Getenv, cli.FileStreams(os.Stdin, os.Stdout, os.Stderr))
 }

@@ -54,14 +54,16 @@ func FileStreams(in, out, err *os.File) Streams {
 }
 
 // Main runs the command line with args, which do not hold the program's name,
-// and returns the exit code. env looks up an environment variable.
-func Main(ctx context.Context, args []string, env func(string) string, streams Streams) int {
-	a := &app{env: env, streams: streams, now: time.Now}
+// and returns the exit code. version is what the build was told, "" for nothing;
+// env looks up an environment variable.
+func Main(ctx context.Context, version string, args []string, env func(string) string, streams Streams) int {
+	a := &app{version: version, env: env, streams: streams, now: time.Now}
 	return a.run(ctx, args)
 }
 
 // app is one run of the program.
 type app struct {
+	version string // of the build; "" where it says none
 	env     func(string) string
 	streams Streams
 	// now is the clock; http carries the requests, nil is the standard way.
@@ -198,7 +200,7 @@ func (a *app) resolveGlobals(cmd *cobra.Command) error {
 func (a *app) client() (*hubclient.Client, error) {
 	c, err := hubclient.New(hubclient.Options{
 		URL: a.global.hub, Token: strings.TrimSpace(a.global.token), TokenFile: a.global.tokenFile,
-		UserAgent: userAgent(), HTTPClient: a.http,
+		UserAgent: a.userAgent(), HTTPClient: a.http,
 	})
 	if errors.Is(err, hubclient.ErrOptions) {
 		return nil, usagef("%w (flags --hub and --token-file, or LANDFALL_HUB and LANDFALL_TOKEN)", err)

@@ -336,11 +336,9 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestVersion prints the linker's version.
+// TestVersion prints the version of the build.
 func TestVersion(t *testing.T) {
-	defer func(old string) { version = old }(version)
-	version = "1.2.3"
-	var r runner
+	r := runner{version: "1.2.3"}
 	got := r.run(t.Context(), "version")
 	wantCode(t, got, exitDone)
 	if !strings.HasPrefix(got.out, "landfall 1.2.3 (") {
@@ -350,7 +348,7 @@ func TestVersion(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.run(t.Context(), "version", "-o", "json").out), &v); err != nil || v.Version != "1.2.3" || v.Go == "" {
 		t.Errorf("json: %v %+v", err, v)
 	}
-	version = ""
+	r.version = ""
 	if got := r.run(t.Context(), "version"); got.code != 0 || strings.Contains(got.out, "landfall  ") {
 		t.Errorf("got %+v", got)
 	}

@@ -245,9 +245,10 @@ type result struct {
 
 // runner runs the program against a network in memory.
 type runner struct {
-	net pipeNet
-	env map[string]string
-	in  io.Reader
+	net     pipeNet
+	env     map[string]string
+	in      io.Reader
+	version string
 	// terminal makes all three streams a terminal of 80 columns.
 	terminal bool
 	now      func() time.Time
@@ -265,7 +266,8 @@ func (r *runner) run(ctx context.Context, args ...string) result {
 		now = time.Now
 	}
 	a := &app{
-		env: func(k string) string { return r.env[k] },
+		version: r.version,
+		env:     func(k string) string { return r.env[k] },
 		streams: Streams{
 			In: r.in, Out: &out, Err: &errs, InTerminal: r.terminal, OutTerminal: r.terminal, ErrTerminal: r.terminal,
 			Width: func() int { return 80 },

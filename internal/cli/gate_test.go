@@ -484,7 +484,7 @@ func TestGateRealRestart(t *testing.T) {
 	var out, errs strings.Builder
 	done := make(chan int)
 	go func() {
-		done <- Main(t.Context(), append(gateArgs("--timeout", "60s", "-o", "json"), "--hub", "http://"+address),
+		done <- Main(t.Context(), "", append(gateArgs("--timeout", "60s", "-o", "json"), "--hub", "http://"+address),
 			func(string) string { return "" }, Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 	}()
 	<-first

@@ -9,10 +9,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker:
-// -X github.com/landfall-hub/landfall/internal/cli.version=1.2.3
-var version string
-
 // versionInfo is what `landfall version` prints.
 type versionInfo struct {
 	Version  string `json:"version"`
@@ -21,9 +17,10 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 }
 
-// buildVersion returns the linker's version, or what the build information says.
-func buildVersion() versionInfo {
-	v := versionInfo{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+// buildVersion returns the version that the build was told, or else what the build
+// information says.
+func buildVersion(told string) versionInfo {
+	v := versionInfo{Version: told, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if ok {
 		for _, s := range info.Settings {
@@ -42,8 +39,8 @@ func buildVersion() versionInfo {
 	return v
 }
 
-func userAgent() string {
-	v := buildVersion()
+func (a *app) userAgent() string {
+	v := buildVersion(a.version)
 	return "landfall/" + v.Version + " (" + v.Platform + ")"
 }
 
@@ -53,7 +50,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Short: "Print the version of this program",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			v := buildVersion()
+			v := buildVersion(a.version)
 			return a.print(v, func(w io.Writer) error {
 				commit := ""
 				if v.Commit != "" {
