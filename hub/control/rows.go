@@ -29,6 +29,11 @@ func (e *environment) record(ctx context.Context, in *inputs, model *controlplan
 	if err != nil {
 		return err
 	}
+	if now.summary != nil {
+		last := e.proposed
+		last.Places = now.places
+		e.keep(last)
+	}
 	for part := range slices.Chunk(rows, mostRows) {
 		if err := e.control.opts.Store.PutSchedules(ctx, part); err != nil {
 			return err
@@ -63,8 +68,9 @@ func (e *environment) rows(in *inputs, model *controlplane.Model, plan *schedule
 		r := rowOf(&plan.Assignments[i], targets[plan.Assignments[i].DeploymentTarget])
 		r.Environment, r.ControlPlane = e.name, e.plane.name
 		r.GitOps, r.GitOpsRepo, r.GitOpsRef = to, to.Repo, to.Ref
-		kept := e.kept[r.Key()]
+		kept, planned := e.kept[r.Key()], r.Endpoint
 		published := standing.apply(&r, kept)
+		standing.note(&r, planned)
 		sum, err := json.Marshal(struct {
 			Row       *record.Schedule
 			Published bool
@@ -86,9 +92,12 @@ func (e *environment) rows(in *inputs, model *controlplane.Model, plan *schedule
 	if !plan.Complete() {
 		return rows, nil
 	}
-	for k := range e.kept {
+	for k, r := range e.kept {
 		if !wanted[k] && !standing.stays(k) {
 			rows = append(rows, goneRow(k))
+		} else if at, ok := standing.holds(nameOf(k)); ok && !wanted[k] {
+			r.Endpoint = at
+			e.kept[k] = r
 		}
 	}
 	slices.SortFunc(rows, func(a, b record.Schedule) int { return compareKeys(a.Key(), b.Key()) })

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -25,6 +27,10 @@ type standing struct {
 	waits   bool
 	summary *publish.Summary
 	folders []string
+	// held are the versions that the branch has of what differs, and places where
+	// the manifests of the versions are that were proposed.
+	held   map[string]string
+	places map[string][]placed
 	// request is the pull request of the plan; its number is 0 for none.
 	request forge.PullRequest
 }
@@ -81,7 +87,21 @@ func amounts(s *publish.Summary) []any {
 type proposed struct {
 	Repo, Ref string
 	publish.Request
+	// Places are where the manifests are of what was proposed and is not recorded as
+	// published, by cluster type/deployment target; the newest is the last. They
+	// tell what the branch holds where a merge and another move come before the hub
+	// looks.
+	Places map[string][]placed
 }
+
+// placed is where the manifests of a version of an assignment are.
+type placed struct {
+	Version  string
+	Endpoint schema.Endpoint
+}
+
+// mostPlaces is how many are kept of each assignment.
+const mostPlaces = 8
 
 // errNoForge says what is missing for pull requests.
 var errNoForge = errors.New("hub.yaml does not say what its Git provider is: name it under repositories, with forge: {provider: github or gitea}")
@@ -97,14 +117,16 @@ func (e *environment) propose(ctx context.Context, to spot, o publish.Options, w
 		last = proposed{Repo: to.source.name, Ref: to.ref}
 	}
 	r, err := publish.Propose(ctx, o, to.source.provider, want, last.Request)
+	s := standing{waits: true, request: r.PullRequest, places: last.Places}
+	if r.Commit != "" {
+		s.commit, s.summary, s.folders, s.held = r.Commit, &r.Summary, r.Folders, r.Held
+		s.places = maps.Clone(last.Places)
+		maps.DeleteFunc(s.places, func(name string, _ []placed) bool { return !s.differs(name) })
+	}
 	if err == nil || r.Request.Number != 0 {
-		e.keep(proposed{last.Repo, last.Ref, r.Request})
+		e.keep(proposed{last.Repo, last.Ref, r.Request, s.places})
 	}
 	if err != nil {
-		s := standing{waits: true, request: r.PullRequest}
-		if r.Commit != "" {
-			s.commit, s.summary, s.folders = r.Commit, &r.Summary, r.Folders
-		}
 		return s, &failure{what, err}
 	}
 	e.lookAt = time.Now().Add(e.plane.interval())
@@ -126,12 +148,12 @@ func (e *environment) propose(ctx context.Context, to spot, o publish.Options, w
 		e.control.metrics.requests.WithLabelValues(e.name).Inc()
 		e.log.Info("a pull request is open", append([]any{"number", r.Request.Number, "url", r.PullRequest.URL, "branch", to.ref, "in_place_of", r.Closed}, amounts(&r.Summary)...)...)
 	}
-	return standing{commit: r.Commit, waits: true, summary: &r.Summary, folders: r.Folders, request: r.PullRequest}, nil
+	return s, nil
 }
 
-// keep keeps which pull request is that of the plan.
+// keep keeps what was proposed.
 func (e *environment) keep(now proposed) {
-	if now == e.proposed {
+	if reflect.DeepEqual(now, e.proposed) {
 		return
 	}
 	e.proposed = now
@@ -183,7 +205,8 @@ func about(r *forge.PullRequest) (text string, problem bool) {
 //   - what it lacks is recorded without a commit, and nobody is expected to read
 //     it: not before it is merged can anybody;
 //   - what differs is recorded as planned, without a commit; expected to be read
-//     is what was recorded before, because that is what the branch still holds;
+//     is what the branch holds: a version that was proposed, or else what was
+//     recorded before;
 //   - what is planned no more stays recorded, and expected, until the branch lacks
 //     it.
 //
@@ -192,7 +215,7 @@ func (s *standing) apply(r *record.Schedule, kept record.Scheduled) bool {
 	if !s.waits {
 		return s.commit != ""
 	}
-	name := r.ClusterType + "/" + r.DeploymentTarget
+	name := nameOf(r.Key())
 	switch {
 	case s.summary == nil:
 		r.Endpoint, r.GitOps = kept.Endpoint, kept.GitOps
@@ -201,7 +224,9 @@ func (s *standing) apply(r *record.Schedule, kept record.Scheduled) bool {
 		r.Endpoint, r.GitOps = kept.Endpoint, kept.GitOps
 		return false
 	case has(s.summary.Changed, name):
-		if kept.GitOps != (schema.Endpoint{}) { // else it came into the branch unseen
+		if at, ok := s.holds(name); ok {
+			r.Endpoint = at
+		} else if kept.GitOps != (schema.Endpoint{}) { // else it came into the branch unseen
 			r.Endpoint, r.GitOps = kept.Endpoint, kept.GitOps
 		}
 		return false
@@ -209,11 +234,46 @@ func (s *standing) apply(r *record.Schedule, kept record.Scheduled) bool {
 	return true
 }
 
+// holds returns where the manifests are of the version that the branch has of an
+// assignment, where it is one that was proposed.
+func (s *standing) holds(name string) (schema.Endpoint, bool) {
+	for _, p := range s.places[name] {
+		if p.Version == s.held[name] {
+			return p.Endpoint, true
+		}
+	}
+	return schema.Endpoint{}, false
+}
+
+// differs reports whether the branch does not hold an assignment as it is planned.
+func (s *standing) differs(name string) bool {
+	return has(s.summary.Added, name) || has(s.summary.Changed, name) || has(s.summary.Deleted, name) ||
+		has(s.summary.Kept, name) || has(s.summary.Missing, name)
+}
+
+// note keeps where the manifests of what is proposed are, where the row does not
+// say so.
+func (s *standing) note(r *record.Schedule, planned schema.Endpoint) {
+	name := nameOf(r.Key())
+	if s.summary == nil || r.ConfigVersion == "" || planned == r.Endpoint && len(s.places[name]) == 0 {
+		return
+	}
+	all := slices.DeleteFunc(slices.Clone(s.places[name]), func(p placed) bool { return p.Version == r.ConfigVersion })
+	all = append(all, placed{r.ConfigVersion, planned})
+	if s.places == nil {
+		s.places = map[string][]placed{}
+	}
+	s.places[name] = all[max(0, len(all)-mostPlaces):]
+}
+
 // stays reports whether the branch may hold an assignment that is planned no
 // more.
 func (s *standing) stays(k record.ScheduleKey) bool {
-	return s.waits && (s.summary == nil || has(s.summary.Deleted, k.ClusterType+"/"+k.DeploymentTarget))
+	return s.waits && (s.summary == nil || has(s.summary.Deleted, nameOf(k)))
 }
+
+// nameOf names an assignment as the branch's folders do.
+func nameOf(k record.ScheduleKey) string { return k.ClusterType + "/" + k.DeploymentTarget }
 
 func has(sorted []string, name string) bool {
 	_, found := slices.BinarySearch(sorted, name)

@@ -144,6 +144,15 @@ func TestAPlanWaitsForItsPullRequest(t *testing.T) {
 	}
 }
 
+// expected are the cluster types that should read a folder of dev.
+func (s *stage) expected(repo, path string) string {
+	var types []string
+	for _, x := range s.control.Expected(schema.Endpoint{Repo: repo, Ref: "dev", Path: path}, []string{repo}) {
+		types = append(types, x.ClusterType)
+	}
+	return strings.Join(types, " ")
+}
+
 // TestOnlyWhatIsMergedIsExpected: a gate waits for nobody who cannot have read
 // it, and for everybody who should read what the branch still holds.
 func TestOnlyWhatIsMergedIsExpected(t *testing.T) {
@@ -156,13 +165,7 @@ func TestOnlyWhatIsMergedIsExpected(t *testing.T) {
 	s.start(onlyDev, s.proposing(fakes))
 	s.settle()
 	app, platform := s.name("app-gitops"), s.name("platform-gitops")
-	expected := func(repo, path string) string {
-		var types []string
-		for _, x := range s.control.Expected(schema.Endpoint{Repo: repo, Ref: "dev", Path: path}, []string{repo}) {
-			types = append(types, x.ClusterType)
-		}
-		return strings.Join(types, " ")
-	}
+	expected := s.expected
 	check := func(when string, want map[string]string) {
 		t.Helper()
 		got := map[string]string{
@@ -211,6 +214,57 @@ func TestOnlyWhatIsMergedIsExpected(t *testing.T) {
 		if commit != s.head("dev") {
 			t.Errorf("%s is recorded at %q, and dev is at %s", name, commit, s.head("dev"))
 		}
+	}
+}
+
+// TestAMergeBeforeTheNextMove: what is merged and planned otherwise before the hub
+// looks is what the branch holds, and should be read.
+func TestAMergeBeforeTheNextMove(t *testing.T) {
+	for name, restart := range map[string]bool{"at once": false, "over a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			fakes := s.providers("platform-gitops")
+			web := fakes["platform-gitops"]
+			s.start(onlyDev, s.proposing(fakes))
+			s.settle()
+			plan := func(names ...string) {
+				text := s.workload(append([]string{"functional-test"}, names[1:]...)...)
+				text = strings.ReplaceAll(text, "path: ./functional-test", "path: ./"+names[0])
+				s.commit("app-src", "main", map[string]string{"workload/app.yaml": text})
+				if restart {
+					s.start(onlyDev, s.proposing(fakes))
+				}
+				s.settle()
+			}
+			check := func(when, want string) {
+				t.Helper()
+				var got []string
+				for _, path := range []string{"functional-test", "second", "third", "new"} {
+					if types := s.expected(s.name("app-gitops"), path); types != "" {
+						got = append(got, path+": "+types)
+					}
+				}
+				if diff := cmp.Diff(want, strings.Join(got, ", ")); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", when, diff)
+				}
+			}
+			plan("second", "new")
+			check("proposed", "functional-test: drone large")
+			web.merge(1, false)
+			plan("third") // and new is wanted no more
+			check("merged, and moved on", "second: drone large, new: drone large")
+			web.merge(2, true)
+			plan("functional-test")
+			check("merged, and moved back", "third: drone large")
+			plan("second")
+			check("proposed again", "third: drone large")
+			web.merge(int64(len(web.requests)), false)
+			s.settle()
+			check("merged", "second: drone large")
+			if n := len(s.control.environment("dev").proposed.Places); n != 0 {
+				t.Errorf("the places of %d assignments are kept", n)
+			}
+		})
 	}
 }
 

@@ -52,6 +52,9 @@ type Proposal struct {
 	Left   []string
 	// Folders are the cluster types whose folder the branch has, sorted.
 	Folders []string
+	// Held are the versions that the branch has of what Summary says is changed
+	// or deleted: the ids of their folders, by cluster type/deployment target.
+	Held map[string]string
 }
 
 // Propose publishes by a pull request: a branch of its own, beginning at the
@@ -86,7 +89,7 @@ func proposeOnce(ctx context.Context, o Options, f Forge, want *Desired, last Re
 		r.Result, err = Push(ctx, o, want)
 		return r, err
 	}
-	if r.Folders, err = folders(o.Repo.Reader(), p.before, want.Mark); err != nil {
+	if r.Folders, r.Held, err = present(o.Repo.Reader(), p.before, want.Mark, &p.result.Summary); err != nil {
 		return r, err
 	}
 	r.Result = p.result
@@ -117,32 +120,41 @@ func proposeOnce(ctx context.Context, o Options, f Forge, want *Desired, last Re
 	return r, nil
 }
 
-// folders returns the cluster types whose folder a root has.
-func folders(from Reader, root gitrepo.ID, mark string) ([]string, error) {
+// present returns the cluster types whose folder a root has, sorted, and which
+// versions it has of what is changed or deleted.
+func present(from Reader, root gitrepo.ID, mark string, s *Summary) (found []string, held map[string]string, err error) {
 	b := builder{from: from, want: &Desired{Mark: mark}}
 	entries, err := b.folder(root)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var found []string
+	held = make(map[string]string, len(s.Changed)+len(s.Deleted))
+	for _, name := range slices.Concat(s.Changed, s.Deleted) {
+		held[name] = ""
+	}
 	for _, e := range entries {
 		if e.Kind != gitrepo.Folder || strings.HasPrefix(e.Name, ".") {
 			continue
 		}
 		inner, err := from.Tree(e.ID)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		for _, a := range inner {
+			if _, ok := held[e.Name+"/"+a.Name]; ok {
+				held[e.Name+"/"+a.Name] = a.ID.String()
+			}
 		}
 		ours, err := b.isOurs(inner)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if ours {
 			found = append(found, e.Name)
 		}
 	}
 	slices.Sort(found)
-	return found, nil
+	return found, held, nil
 }
 
 // ask finds the request for the change, or opens it.
