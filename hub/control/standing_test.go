@@ -25,7 +25,17 @@ func regionOf(value string) map[string]string {
 // onlyDev leaves one environment.
 func onlyDev(o *Options) { o.ControlPlanes[0].Environments = map[string]string{"dev": "dev"} }
 
-// published are the commits that are recorded of dev's assignments; "" for none.
+// newProposingStage is a stage whose dev was made, and changes by pull requests.
+func newProposingStage(t *testing.T) (*stage, map[string]*fakeProvider) {
+	t.Helper()
+	s := newStage(t)
+	fakes := s.providers("platform-gitops")
+	s.start(onlyDev, s.proposing(fakes))
+	s.settle()
+	return s, fakes
+}
+
+// recorded are the commits that are recorded of dev's assignments; "" for none.
 func (s *stage) recorded() map[string]string {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
@@ -222,11 +232,8 @@ func TestOnlyWhatIsMergedIsExpected(t *testing.T) {
 func TestAMergeBeforeTheNextMove(t *testing.T) {
 	for name, restart := range map[string]bool{"at once": false, "over a restart": true} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
-			fakes := s.providers("platform-gitops")
+			s, fakes := newProposingStage(t)
 			web := fakes["platform-gitops"]
-			s.start(onlyDev, s.proposing(fakes))
-			s.settle()
 			plan := func(names ...string) {
 				text := s.workload(append([]string{"functional-test"}, names[1:]...)...)
 				text = strings.ReplaceAll(text, "path: ./functional-test", "path: ./"+names[0])
@@ -289,11 +296,8 @@ func TestABranchThatAnotherHubFilled(t *testing.T) {
 }
 
 func TestAPullRequestThatSomebodyClosedStaysClosed(t *testing.T) {
-	s := newStage(t)
-	fakes := s.providers("platform-gitops")
+	s, fakes := newProposingStage(t)
 	web := fakes["platform-gitops"]
-	s.start(onlyDev, s.proposing(fakes))
-	s.settle()
 	s.commit("control-plane", "dev", regionOf("east"))
 	s.settle()
 	refuse := func(number int64) {
@@ -398,11 +402,8 @@ func TestAProviderThatIsAway(t *testing.T) {
 // TestAnOldRequestThatCannotBeClosed fails between the new request and the old:
 // the new one is known, and the old one is closed later.
 func TestAnOldRequestThatCannotBeClosed(t *testing.T) {
-	s := newStage(t)
-	fakes := s.providers("platform-gitops")
+	s, fakes := newProposingStage(t)
 	web := fakes["platform-gitops"]
-	s.start(onlyDev, s.proposing(fakes))
-	s.settle()
 	s.commit("control-plane", "dev", regionOf("east"))
 	s.settle()
 	web.stuck = forge.ErrLimited

@@ -3,6 +3,7 @@ package publish_test
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -215,7 +216,8 @@ func TestAProposalStaysWhileItsFoldersDo(t *testing.T) {
 		return all
 	}
 	f.seed(with(nil))
-	if r := propose(both("2", "1")); r.Request.Number != 1 || !slices.Equal(r.Folders, []string{"drone", "large"}) {
+	has := strings.TrimSpace(gittest.Git(t, f.bare.Bare, "rev-parse", branch+":drone/hello"))
+	if r := propose(both("2", "1")); r.Request.Number != 1 || !slices.Equal(r.Folders, []string{"drone", "large"}) || !maps.Equal(r.Held, map[string]string{"drone/hello": has}) {
 		t.Fatalf("%+v", r)
 	}
 	f.seed(with(map[string]string{"docs/people.md": "people go on"}))
@@ -243,8 +245,9 @@ func TestAProposalStaysWhileItsFoldersDo(t *testing.T) {
 	}
 }
 
-// TestAMergeThatIsTakenBackIsAskedForAgain, from the same branch's name.
-func TestAMergeThatIsTakenBackIsAskedForAgain(t *testing.T) {
+// newRequest opens a request for what is wanted.
+func newRequest(t *testing.T) (*fixture, *fakeForge, *publish.Desired, publish.Proposal) {
+	t.Helper()
 	f, web := newFixture(t), &fakeForge{}
 	f.seed(map[string]string{"README.md": "r"})
 	want := plan(map[string]string{"drone/hello/reconciler.yaml": "1"})
@@ -252,6 +255,12 @@ func TestAMergeThatIsTakenBackIsAskedForAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return f, web, want, first
+}
+
+// TestAMergeThatIsTakenBackIsAskedForAgain, from the same branch's name.
+func TestAMergeThatIsTakenBackIsAskedForAgain(t *testing.T) {
+	f, web, want, first := newRequest(t)
 	f.merge(web, 1)
 	f.seed(map[string]string{"README.md": "r"})
 	second, err := publish.Propose(t.Context(), f.opts, web, want, first.Request)
@@ -266,13 +275,7 @@ func TestAMergeThatIsTakenBackIsAskedForAgain(t *testing.T) {
 
 // TestAMergeDuringProposingIsSeen: no request is opened for what is in the branch.
 func TestAMergeDuringProposingIsSeen(t *testing.T) {
-	f, web := newFixture(t), &fakeForge{}
-	f.seed(map[string]string{"README.md": "r"})
-	want := plan(map[string]string{"drone/hello/reconciler.yaml": "1"})
-	first, err := publish.Propose(t.Context(), f.opts, web, want, publish.Request{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, web, want, first := newRequest(t)
 	web.all[0].State = forge.Merged // before its branch shows it
 	web.asked = func() {
 		web.asked = nil
