@@ -184,7 +184,7 @@ type watched struct{ *process }
 func startYardstick(b *testing.B, c *cluster) watched {
 	b.Helper()
 	path := filepath.Join(scratchFolder(), "yardstick")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./yardstick")
+	cmd := exec.Command("go", "build", "-tags", "e2e", "-trimpath", "-ldflags", "-s -w", "-o", path, "./yardstick")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("building the yardstick: %v: %s", err, out)

@@ -1,3 +1,5 @@
+//go:build e2e
+
 // Command yardstick is what the agent's memory and processor time are measured
 // against: client-go's dynamic informer over the Kustomizations of a cluster,
 // as it comes, and nothing else. It says "synced" once it holds all of them.
