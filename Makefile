@@ -51,13 +51,10 @@ demo-check: build ## the story that `make run` tells, as a test; part of `make t
 
 .PHONY: test
 test: build ## build, then run every test with the race detector, and the contract tests
-	$(MAKE) --no-print-directory -j 2 race $(if $(filter ./...,$(PKG)),contract)
-
-# Beside each other, because tests wait much and the contract tests' first build,
-# of all of Argo CD twice, only computes.
-.PHONY: race
-race:
 	go test -race -timeout $(TIMEOUT) $(PKG)
+ifeq ($(PKG),./...)
+	$(MAKE) --no-print-directory contract
+endif
 
 # Modules of their own, because what Argo CD's and Flux' types pin is not ours
 # to follow. Nothing in them runs at once with anything else: no race to find.
