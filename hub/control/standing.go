@@ -124,7 +124,7 @@ func (e *environment) propose(ctx context.Context, to spot, o publish.Options, w
 		maps.DeleteFunc(s.places, func(name string, _ []placed) bool { return !s.differs(name) })
 	}
 	if err == nil || r.Request.Number != 0 {
-		e.keep(proposed{last.Repo, last.Ref, r.Request, s.places})
+		e.keep(proposed{last.Repo, last.Ref, r.Request, maps.Clone(s.places)}) // rows adds to its own
 	}
 	if err != nil {
 		return s, &failure{what, err}

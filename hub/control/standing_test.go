@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
@@ -245,6 +246,12 @@ func TestAMergeBeforeTheNextMove(t *testing.T) {
 			}
 			check := func(when, want string) {
 				t.Helper()
+				e := s.control.environment("dev")
+				var onDisk proposed
+				readFile(s.control.fileOf("proposal", "dev"), &onDisk)
+				if diff := cmp.Diff(e.proposed, onDisk, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("%s: what a restart would know (-want +got):\n%s", when, diff)
+				}
 				var got []string
 				for _, path := range []string{"functional-test", "second", "third", "new"} {
 					if types := s.expected(s.name("app-gitops"), path); types != "" {
