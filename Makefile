@@ -49,20 +49,26 @@ run: build ## a control plane, a hub and a dozen hosts; a rollout, a change, and
 demo-check: build ## the story that `make run` tells, as a test; part of `make test`
 	go test -count 1 -run Story ./examples/demo
 
+# The package whose tests take longest and mostly wait begins first.
+ifeq ($(PKG),./...)
+FIRST := ./test/system
+endif
+
 .PHONY: test
 test: build ## build, then run every test with the race detector, and the contract tests
-	go test -race -timeout $(TIMEOUT) $(PKG)
+	go test -race -timeout $(TIMEOUT) $(FIRST) $(PKG)
 ifeq ($(PKG),./...)
 	$(MAKE) --no-print-directory contract
 endif
 
 # Modules of their own, because what Argo CD's and Flux' types pin is not ours
-# to follow. Nothing in them runs at once with anything else: no race to find.
+# to follow. Nothing in them runs at once with anything else: no race to find,
+# and what they share with the programs is built once (the flags of build).
 # They require this module, so what its go.mod requires moves theirs (-mod=mod);
 # go mod tidy would not do: it asks for the tests of every dependency.
 .PHONY: contract
 contract: ## our readers of Flux and Argo CD against their own types
-	for module in test/contract/*/; do (cd $$module && go test -mod=mod ./...); done
+	for module in test/contract/*/; do (cd $$module && CGO_ENABLED=0 go test -trimpath -mod=mod ./...); done
 
 # Random repositories and histories, each verdict beside what plain git says; a
 # few of them are part of make test. Before them, hostile repositories at full

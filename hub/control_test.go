@@ -24,6 +24,7 @@ import (
 	"github.com/landfall-hub/landfall/hub/engine/enginetest"
 	"github.com/landfall-hub/landfall/internal/gitrepo/gittest"
 	"github.com/landfall-hub/landfall/internal/hubclient"
+	"github.com/landfall-hub/landfall/internal/polltest"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -138,11 +139,7 @@ spec:
 // commit makes a branch hold these files, and no others.
 func (p *plant) commit(name, branch string, files map[string]string) {
 	p.t.Helper()
-	r := p.repos[name]
-	r.Write(p.t, files)
-	gittest.Git(p.t, r.Tree, "add", "--all")
-	gittest.Git(p.t, r.Tree, "commit", "--quiet", "--allow-empty", "--message", "test")
-	r.Push(p.t, "HEAD:refs/heads/"+branch)
+	p.repos[name].CommitTo(p.t, branch, files)
 }
 
 // push is commit, of which the server tells the hub.
@@ -215,11 +212,7 @@ func (p *plant) moves(from string) []string {
 // until waits for something that must come.
 func (p *plant) until(what string, holds func() bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); {
-		if time.Now().After(deadline) {
-			p.t.Fatalf("after a minute: not yet %s", what)
-		}
-	}
+	polltest.Until(p.t, what, holds)
 }
 
 // get reads JSON from the hub.

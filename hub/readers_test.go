@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/landfall-hub/landfall/hub/engine"
 	"github.com/landfall-hub/landfall/hub/engine/enginetest"
 	"github.com/landfall-hub/landfall/hub/store"
+	"github.com/landfall-hub/landfall/internal/polltest"
 )
 
 // TestReadersOfAHub runs a hub with a readers' address and reads every table it
@@ -61,8 +61,7 @@ func TestReadersOfAHub(t *testing.T) {
 
 func waitUntilReady(t *testing.T, h *Hub) {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
-	for time.Now().Before(deadline) {
+	polltest.Until(t, "the hub is ready", func() bool {
 		response, err := http.Get(h.URL() + "/readyz")
 		if err != nil {
 			t.Fatal(err)
@@ -70,11 +69,8 @@ func waitUntilReady(t *testing.T, h *Hub) {
 		if err := response.Body.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if response.StatusCode == http.StatusOK {
-			return
-		}
-	}
-	t.Fatal("the hub is not ready after two minutes")
+		return response.StatusCode == http.StatusOK
+	})
 }
 
 func askReader(t *testing.T, h *Hub, sql string) (int, string) {

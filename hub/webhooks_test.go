@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/landfall-hub/landfall/internal/polltest"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -68,13 +69,10 @@ func TestWebhook(t *testing.T) {
 	known := func(repo string, want int) {
 		t.Helper()
 		line := fmt.Sprintf("landfall_git_commits{repository=%q} %d\n", "file://"+filepath.Join(s.server.Root, repo), want)
-		deadline := time.Now().Add(time.Minute)
-		for time.Now().Before(deadline) {
-			if _, metrics := get(t, s.hub.URL()+"/metrics"); strings.Contains(metrics, line) {
-				return
-			}
-		}
-		t.Fatalf("after a minute, the hub does not say %s", line)
+		polltest.Until(t, "the hub says "+line, func() bool {
+			_, metrics := get(t, s.hub.URL()+"/metrics")
+			return strings.Contains(metrics, line)
+		})
 	}
 	send := func(provider, key string, header map[string]string, body string) (int, string) {
 		t.Helper()

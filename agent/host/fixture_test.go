@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/landfall-hub/landfall/internal/gitrepo/gittest"
+	"github.com/landfall-hub/landfall/internal/polltest"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -274,11 +275,7 @@ func noneRuns(t *testing.T, pids []string) {
 		if _, err := strconv.Atoi(pid); err != nil {
 			t.Fatalf("%q is no process", pid)
 		}
-		for end := time.Now().Add(time.Minute); runs(pid); {
-			if time.Now().After(end) {
-				t.Fatalf("process %s runs on", pid)
-			}
-		}
+		polltest.Until(t, "process "+pid+" has ended", func() bool { return !runs(pid) })
 	}
 }
 

@@ -26,13 +26,13 @@ type claimed struct {
 func newOracle(r *trial, head string) *oracle {
 	o := &oracle{r: r, chain: strings.Fields(git(r.t, r.dir, "rev-list", "--first-parent", "--reverse", head)), place: map[string]int{}}
 	for i, commit := range o.chain {
-		for _, id := range strings.Fields(git(r.t, r.dir, "rev-list", commit)) {
+		for _, id := range strings.Fields(r.plain("rev-list", commit)) {
 			if _, ok := o.place[id]; !ok {
 				o.place[id] = i
 			}
 		}
 		files := map[string]claimed{}
-		for _, line := range strings.Split(git(r.t, r.dir, "ls-tree", "-r", commit), "\n") {
+		for _, line := range strings.Split(r.plain("ls-tree", "-r", commit), "\n") {
 			meta, name, ok := strings.Cut(line, "\t")
 			f := strings.Fields(meta)
 			if !ok || f[0] == "120000" {
@@ -45,13 +45,24 @@ func newOracle(r *trial, head string) *oracle {
 				}
 			}
 			if c.says == nil {
-				c.says = r.says[git(r.t, r.dir, "cat-file", "blob", c.blob)+"\n"]
+				c.says = r.says[r.plain("cat-file", "blob", c.blob)+"\n"]
 			}
 			files[name] = c
 		}
 		o.claims = append(o.claims, files)
 	}
 	return o
+}
+
+// plain asks git once for what is so for good: what an id stands for.
+func (r *trial) plain(args ...string) string {
+	key := strings.Join(args, " ")
+	answer, ok := r.answers[key]
+	if !ok {
+		answer = git(r.t, r.dir, args...)
+		r.answers[key] = answer
+	}
+	return answer
 }
 
 func (o *oracle) head() string { return o.chain[len(o.chain)-1] }

@@ -57,8 +57,10 @@ type trial struct {
 	// says are what the texts of files say.
 	says   map[string][]said
 	pushes []pushed
-	past   []*oracle
-	built  time.Time
+	// answers are git's, by what it was asked.
+	answers map[string]string
+	past    []*oracle
+	built   time.Time
 }
 
 type pushed struct {
@@ -71,7 +73,7 @@ func newTrial(t *testing.T, seed uint64) *trial {
 	dir := t.TempDir()
 	return &trial{
 		Rand: rand.New(rand.NewPCG(seed, 5)), bench: newBench(t, gitops.Repository{URL: dir, Aliases: []string{"https://git.example/org/apps"}}),
-		t: t, dir: dir, stream: gittest.NewStream(), says: map[string][]said{}, built: time.Unix(1_700_000_000, 0).UTC(),
+		t: t, dir: dir, stream: gittest.NewStream(), says: map[string][]said{}, answers: map[string]string{}, built: time.Unix(1_700_000_000, 0).UTC(),
 	}
 }
 

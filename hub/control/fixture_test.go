@@ -191,12 +191,7 @@ func (s *stage) commit(name, branch string, changes map[string]string) (id strin
 	}
 	maps.Copy(tree, changes)
 	maps.DeleteFunc(tree, func(_, text string) bool { return text == "" })
-	r := s.repos[name]
-	r.Write(s.t, tree)
-	gittest.Git(s.t, r.Tree, "add", "--all")
-	gittest.Git(s.t, r.Tree, "commit", "--quiet", "--allow-empty", "--message", "test")
-	r.Push(s.t, "HEAD:refs/heads/"+branch)
-	return strings.TrimSpace(gittest.Git(s.t, r.Tree, "rev-parse", "HEAD"))
+	return s.repos[name].CommitTo(s.t, branch, tree)
 }
 
 // start makes a Control with its own memory of before: what is on disk and in

@@ -17,6 +17,7 @@ import (
 
 	"github.com/landfall-hub/landfall/hub/engine"
 	"github.com/landfall-hub/landfall/hub/engine/enginetest"
+	"github.com/landfall-hub/landfall/internal/polltest"
 )
 
 // connect opens the driver on the readers' address as Grafana's plugin does for
@@ -191,7 +192,7 @@ func TestReadersDoNotStarveTheHub(t *testing.T) {
 			t.Errorf("a reader too many gets %d", status)
 		}
 	}
-	eventually(t, func() bool {
+	polltest.Until(t, "four run", func() bool {
 		return enginetest.Exec(t, r.hub, "SELECT count() FROM system.processes WHERE query LIKE 'SELECT sum(cityHash64%'") == "4\n"
 	})
 	for i := range 20 {
@@ -203,20 +204,8 @@ func TestReadersDoNotStarveTheHub(t *testing.T) {
 	cancel()
 	group.Wait()
 	// What nobody waits for any more is stopped, and its place is free again.
-	eventually(t, func() bool {
+	polltest.Until(t, "none runs", func() bool {
 		return enginetest.Exec(t, r.hub, "SELECT count() FROM system.processes WHERE query LIKE 'SELECT sum(cityHash64%'") == "0\n"
 	})
-	eventually(t, func() bool { status, _ := r.ask(t, "SELECT 1"); return status == http.StatusOK })
-}
-
-// eventually asks until the answer is yes; each question takes the engine's own
-// time, so this does not spin.
-func eventually(t *testing.T, ask func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !ask() {
-		if time.Now().After(deadline) {
-			t.Fatal("waited 30 s")
-		}
-	}
+	polltest.Until(t, "a reader is let in", func() bool { status, _ := r.ask(t, "SELECT 1"); return status == http.StatusOK })
 }

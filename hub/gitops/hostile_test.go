@@ -27,6 +27,7 @@ import (
 	"github.com/landfall-hub/landfall/hub/compliance"
 	"github.com/landfall-hub/landfall/internal/gitrepo"
 	"github.com/landfall-hub/landfall/internal/gitrepo/gittest"
+	"github.com/landfall-hub/landfall/internal/polltest"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -299,25 +300,6 @@ func stalling(server http.Handler, method string, answer func(w http.ResponseWri
 	})
 }
 
-// patience bounds what a test waits for: far longer than it takes.
-const patience = 2 * time.Minute
-
-// await looks again and again until it is so.
-func await(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	over := time.NewTimer(patience)
-	defer over.Stop()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for !so() {
-		select {
-		case <-over.C:
-			t.Fatalf("not within %s: %s", patience, what)
-		case <-again.C:
-		}
-	}
-}
-
 // Whatever some servers do, each is given up in time with a clear error in the
 // readiness detail, and the repository beside them is followed as if they were
 // not there.
@@ -409,7 +391,7 @@ func TestHostileServers(t *testing.T) {
 		began := time.Now()
 		for pending := true; pending || commits < 3; commits++ {
 			next := good.Commit(t, map[string]string{"app/a": fmt.Sprint(commits + 1)})
-			await(t, "the good repository is followed", func() bool {
+			polltest.Until(t, "the good repository is followed", func() bool {
 				head, ok := m.Graph(repo).Head("main")
 				// What was fetched is known before how it went is noted.
 				return ok && head == next && (last != "" || slices.ContainsFunc(m.States(), func(s State) bool { return s.Repo == repo && s.OK }))
@@ -431,8 +413,8 @@ func TestHostileServers(t *testing.T) {
 				}
 				pending = pending || !strings.Contains(s.Detail, hostile[name].detail)
 			}
-			if pending && time.Since(began) > patience {
-				t.Fatalf("not within %s: every hostile one has its error: %+v", patience, m.States())
+			if pending && time.Since(began) > polltest.Patience {
+				t.Fatalf("not within %s: every hostile one has its error: %+v", polltest.Patience, m.States())
 			}
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -127,10 +126,7 @@ func TestPushRace(t *testing.T) {
 			base := bare.Commit(t, map[string]string{"x": "1"})
 			other := bare.Commit(t, map[string]string{"x": "2"})
 			gittest.Git(t, bare.Bare, "update-ref", "refs/heads/"+gittest.Branch, base)
-			hook := fmt.Sprintf("#!/bin/sh\nexec env -u GIT_QUARANTINE_PATH git update-ref refs/heads/%s %s\n", gittest.Branch, other)
-			if err := os.WriteFile(filepath.Join(bare.Bare, "hooks", "pre-receive"), []byte(hook), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			bare.BeforeReceive(t, fmt.Sprintf("exec env -u GIT_QUARANTINE_PATH git update-ref refs/heads/%s %s", gittest.Branch, other))
 			r, err := gitrepo.Open(gitrepo.Options{URL: url, Dir: filepath.Join(t.TempDir(), "mirror")})
 			if err != nil {
 				t.Fatal(err)
@@ -185,9 +181,7 @@ func TestPushRefused(t *testing.T) {
 	for way, target := range pushTargets(t) {
 		t.Run(way, func(t *testing.T) {
 			url, bare := target("refused-" + way)
-			if err := os.WriteFile(filepath.Join(bare.Bare, "hooks", "pre-receive"), []byte("#!/bin/sh\necho 'this branch is protected' >&2\nexit 1\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			bare.BeforeReceive(t, "echo 'this branch is protected' >&2; exit 1")
 			r, err := gitrepo.Open(gitrepo.Options{URL: url, Dir: filepath.Join(t.TempDir(), "mirror")})
 			if err != nil {
 				t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,10 +70,7 @@ func (f *fixture) files() map[string]string {
 // seed makes the branch hold these files, by hand.
 func (f *fixture) seed(files map[string]string) {
 	f.t.Helper()
-	f.bare.Write(f.t, files)
-	gittest.Git(f.t, f.bare.Tree, "add", "--all")
-	gittest.Git(f.t, f.bare.Tree, "commit", "--quiet", "--message", "by hand")
-	f.bare.Push(f.t, "HEAD:refs/heads/"+branch)
+	f.bare.CommitTo(f.t, branch, files)
 }
 
 // plan wants these files, named cluster type/deployment target/file; one that
@@ -273,10 +269,7 @@ func TestPushAfterALostRace(t *testing.T) {
 	other := strings.TrimSpace(gittest.Git(t, f.bare.Tree, "rev-parse", "HEAD"))
 	gittest.Git(t, f.bare.Tree, "push", "--quiet", f.bare.Bare, "HEAD:refs/heads/elsewhere")
 	once := filepath.Join(t.TempDir(), "once")
-	hook := fmt.Sprintf("#!/bin/sh\nmkdir %q 2>/dev/null || exit 0\nexec env -u GIT_QUARANTINE_PATH git update-ref refs/heads/%s %s\n", once, branch, other)
-	if err := os.WriteFile(filepath.Join(f.bare.Bare, "hooks", "pre-receive"), []byte(hook), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	f.bare.BeforeReceive(t, fmt.Sprintf("mkdir %q 2>/dev/null || exit 0\nexec env -u GIT_QUARANTINE_PATH git update-ref refs/heads/%s %s", once, branch, other))
 	r := f.push(plan(map[string]string{"drone/hello/reconciler.yaml": "1"}))
 	if !r.Changed || r.Before != other {
 		t.Errorf("published on %s, want on %s", r.Before, other)

@@ -41,7 +41,7 @@ const (
 var (
 	openToAll       = []string{"schema"}
 	openOutsidePure = []string{prometheus, sync}
-	openToTests     = []string{cmp, prometheus, "github.com/prometheus/client_model"}
+	openToTests     = []string{cmp, prometheus, "github.com/prometheus/client_model", "internal/polltest"}
 )
 
 // wiring is what the root packages agent and hub may take beside their own
@@ -111,6 +111,7 @@ var rows = []row{
 		folder: "internal/gitrepo/gittest", testSupport: true,
 		why: "gives tests a real Git server, run by Git's own program, and is linked into no program",
 	},
+	{folder: "internal/polltest", testSupport: true, why: "lets tests wait, and is linked into no program"},
 	{
 		folder: "internal/forge", imports: []string{"github.com/google/go-github", "code.gitea.io/sdk/gitea"},
 		why: "one named job: forges are spoken to here only, one client library per provider",

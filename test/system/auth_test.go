@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/landfall-hub/landfall/internal/polltest"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -146,7 +147,7 @@ func TestADecommissionedClusterLeavesVerdictsUntilAnAdminBringsItBack(t *testing
 		t.Fatalf("want two to count: %s", show(v))
 	}
 	waits := later(t, admin, q, patience)
-	eventually(t, "somebody waits", func() bool { return gauge(t, g.hub, "landfall_gate_watchers") == 1 })
+	polltest.Until(t, "somebody waits", func() bool { return gauge(t, g.hub, "landfall_gate_watchers") == 1 })
 	if err := admin.Decommission(t.Context(), g.cluster); err != nil {
 		t.Fatalf("decommissioning: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/landfall-hub/landfall/internal/polltest"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -93,7 +94,7 @@ func TestTheCommandLineFollowsAGateUntilItPasses(t *testing.T) {
 		code, stdout, stderr := landfall(t, h.url, nil, "gate", "--repo", repo, "--ref", branch, "--commit", commit(1), "-o", "json", "--timeout", "1m")
 		ended <- end{code, stdout, stderr}
 	}()
-	eventually(t, "the gate waits", func() bool { return gauge(t, h, "landfall_gate_watchers") == 1 })
+	polltest.Until(t, "the gate waits", func() bool { return gauge(t, h, "landfall_gate_watchers") == 1 })
 	// It outlives a restart of the hub.
 	if err := h.stop(t); err != nil {
 		t.Fatal(err)

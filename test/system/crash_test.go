@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/landfall-hub/landfall/hub/engine"
+	"github.com/landfall-hub/landfall/internal/polltest"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -311,11 +312,11 @@ func TestTheHubHealsWhenItsEngineIsKilled(t *testing.T) {
 	a.lists(t, at(app, commit(1), schema.StatusSuccess))
 	hubProcess, began := h.cmd.Process.Pid, time.Now()
 	h.killEngine(t)
-	eventually(t, "/readyz says 503", func() bool { return h.readiness() == http.StatusServiceUnavailable })
+	polltest.Until(t, "/readyz says 503", func() bool { return h.readiness() == http.StatusServiceUnavailable })
 	if status, _ := request(t, http.MethodGet, h.url+"/healthz", "", ""); status != http.StatusOK {
 		t.Errorf("/healthz says %d while the engine is away", status)
 	}
-	eventually(t, "/readyz says 200 again", func() bool { return h.readiness() == http.StatusOK })
+	polltest.Until(t, "/readyz says 200 again", func() bool { return h.readiness() == http.StatusOK })
 	t.Logf("ready again %s after the kill", time.Since(began))
 	h.engine = engineOf(t, hubProcess)
 	expect(t, ask(t, a.client, question(repo, "app", commit(1))), schema.Passed, "")

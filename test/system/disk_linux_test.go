@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/landfall-hub/landfall/internal/hubclient"
+	"github.com/landfall-hub/landfall/internal/polltest"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -75,7 +76,7 @@ func TestAFullDiskRefusesReportsAndLosesNone(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a report is stored after space is freed", func() bool { return send() == nil })
+	polltest.Until(t, "a report is stored after space is freed", func() bool { return send() == nil })
 	check := func(when string) {
 		t.Helper()
 		rows := stateRows(t, a.client, a.cluster)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/landfall-hub/landfall/internal/hubclient"
+	"github.com/landfall-hub/landfall/internal/polltest"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -104,7 +105,7 @@ func TestAWaitAnswersWhenTheVerdictChanges(t *testing.T) {
 	a.lists(t, at(app, commit(0), schema.StatusSuccess))
 	waiting := func(n int) {
 		t.Helper()
-		eventually(t, fmt.Sprintf("%d wait", n), func() bool { return int(gauge(t, h, "landfall_gate_watchers")) == n })
+		polltest.Until(t, fmt.Sprintf("%d wait", n), func() bool { return int(gauge(t, h, "landfall_gate_watchers")) == n })
 	}
 	var slowest time.Duration
 	for n := 1; n <= 5; n++ {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/landfall-hub/landfall/internal/hubclient"
+	"github.com/landfall-hub/landfall/internal/polltest"
 )
 
 const (
@@ -122,7 +123,7 @@ func (h *hub) command(args ...string) *exec.Cmd {
 // awaitReady polls /readyz.
 func (h *hub) awaitReady(t testing.TB) {
 	t.Helper()
-	eventually(t, "the hub is ready", func() bool { return h.readiness() == http.StatusOK })
+	polltest.Until(t, "the hub is ready", func() bool { return h.readiness() == http.StatusOK })
 	h.engine = engineOf(t, h.cmd.Process.Pid)
 }
 
@@ -193,7 +194,7 @@ func (h *hub) end(t testing.TB) {
 func (h *hub) awaitEngineGone(t testing.TB) {
 	t.Helper()
 	if h.engine != 0 {
-		eventually(t, "the engine is gone with its hub", func() bool { return !alive(h.engine) })
+		polltest.Until(t, "the engine is gone with its hub", func() bool { return !alive(h.engine) })
 	}
 }
 
@@ -211,22 +212,6 @@ func (h *hub) as(t testing.TB, token string) *hubclient.Client {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// eventually looks again and again until something is so.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	over := time.NewTimer(patience)
-	defer over.Stop()
-	again := time.NewTicker(every)
-	defer again.Stop()
-	for !so() {
-		select {
-		case <-over.C:
-			t.Fatalf("not within %s: %s", patience, what)
-		case <-again.C:
-		}
-	}
 }
 
 // logBook keeps what a hub logged.

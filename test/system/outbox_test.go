@@ -9,6 +9,7 @@ import (
 
 	"github.com/landfall-hub/landfall/agent/outbox"
 	"github.com/landfall-hub/landfall/internal/hubclient"
+	"github.com/landfall-hub/landfall/internal/polltest"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -71,7 +72,7 @@ func (a *outboxAgent) runs(recs ...schema.Reconciler) {
 // agrees waits until the hub has all there is and says so in a heartbeat.
 func (a *outboxAgent) agrees(t *testing.T) {
 	t.Helper()
-	eventually(t, "the digests agree", func() bool {
+	polltest.Until(t, "the digests agree", func() bool {
 		s := a.Status()
 		a.line.mu.Lock()
 		defer a.line.mu.Unlock()
@@ -149,14 +150,14 @@ func TestTheOutboxAndTheHubAgree(t *testing.T) {
 	second := startOutbox(t, h, cluster, apps[:2]...)
 	second.agrees(t)
 	is("a second agent", "a", schema.StatusPending, 2)
-	eventually(t, "the first agent is still", func() bool { return first.Status().Mode == outbox.Superseded })
+	polltest.Until(t, "the first agent is still", func() bool { return first.Status().Mode == outbox.Superseded })
 	first.runs(at(apps[2], commit(3), schema.StatusSuccess))
 	second.runs(at(apps[1], commit(3), schema.StatusSuccess))
 	second.agrees(t)
 	is("two agents at once", "b", schema.StatusSuccess, 2)
 
 	second.stop()
-	eventually(t, "the first agent reports again", func() bool { return first.Status().Mode == outbox.Current })
+	polltest.Until(t, "the first agent reports again", func() bool { return first.Status().Mode == outbox.Current })
 	first.agrees(t)
 	is("after the second agent died", "c", schema.StatusSuccess, 3)
 }

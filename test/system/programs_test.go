@@ -67,7 +67,7 @@ func buildPrograms(engine, library string) error {
 	if err := os.Symlink(engine, p.engine); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(context.Background(), "go", "build", "-ldflags", "-X main.version=system-test", "-o", folder+"/", "./cmd/landfall-hub", "./cmd/landfall")
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-ldflags", "-X main.version=system-test", "-o", folder+"/", "./cmd/landfall-hub", "./cmd/landfall")
 	cmd.Dir = filepath.Join("..", "..")
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
 	if output, err := cmd.CombinedOutput(); err != nil {

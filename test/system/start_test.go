@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/landfall-hub/landfall/internal/hubclient"
+	"github.com/landfall-hub/landfall/internal/polltest"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -184,7 +185,7 @@ func TestAStopEndsWithinBoundsWhileClientsWait(t *testing.T) {
 		v, err := s.Next()
 		follow <- ended{v, err}
 	}()
-	eventually(t, "both wait", func() bool { return gauge(t, h, "landfall_gate_watchers") == 2 })
+	polltest.Until(t, "both wait", func() bool { return gauge(t, h, "landfall_gate_watchers") == 2 })
 	began := time.Now()
 	if err := h.stop(t); err != nil {
 		t.Errorf("want exit code 0, got %v", err)

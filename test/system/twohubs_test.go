@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/landfall-hub/landfall/internal/polltest"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -82,7 +83,7 @@ func TestTwoHubsOnOneStoreAreOneHub(t *testing.T) {
 		if v := s.next(); v.State != schema.Waiting {
 			t.Fatalf("want waiting: %s", show(v))
 		}
-		eventually(t, "both wait", func() bool { return gauge(t, hubs[0], "landfall_gate_watchers") == 2 })
+		polltest.Until(t, "both wait", func() bool { return gauge(t, hubs[0], "landfall_gate_watchers") == 2 })
 		via(1)
 		a.says(t, at(app, commit(100), schema.StatusSuccess))
 		told := time.Now()
@@ -141,7 +142,7 @@ func TestTwoHubsOnOneStoreAreOneHub(t *testing.T) {
 		if err := one.Decommission(t.Context(), a.cluster); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the other hub lists it no more", func() bool {
+		polltest.Until(t, "the other hub lists it no more", func() bool {
 			row, err := two.Cluster(t.Context(), a.cluster)
 			return err == nil && row.Status == schema.ClusterDecommissioned
 		})
@@ -153,7 +154,7 @@ func TestTwoHubsOnOneStoreAreOneHub(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the other hub asks for it", func() bool {
+		polltest.Until(t, "the other hub asks for it", func() bool {
 			status, _ := request(t, http.MethodGet, hubs[1].url+"/api/v1/clusters", "", "")
 			return status == http.StatusUnauthorized
 		})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/landfall-hub/landfall/hub/engine"
 	"github.com/landfall-hub/landfall/hub/engine/enginetest"
+	"github.com/landfall-hub/landfall/internal/polltest"
 )
 
 // parentEnv makes this test binary play a hub that starts an engine on a folder.
@@ -116,7 +117,7 @@ func TestStopIsCleanAndBounded(t *testing.T) {
 	sql := "SELECT count() FROM numbers(1000000000000000)"
 	done := make(chan error, 1)
 	go func() { done <- drain(context.Background(), conn, sql) }()
-	eventually(t, "the statement runs", func() bool { return running(t, conn, sql) == 1 })
+	polltest.Until(t, "the statement runs", func() bool { return running(t, conn, sql) == 1 })
 	process.Stop(30 * time.Second)
 	if err := process.Err(); err != nil {
 		t.Errorf("the engine ended with %v", err)

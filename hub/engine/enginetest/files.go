@@ -65,7 +65,7 @@ func build(root string) (string, error) {
 	// One place per checkout: the build is skipped when nothing has changed.
 	sum := sha256.Sum256([]byte(root))
 	binary := filepath.Join(cache, "landfall", "enginetest", fmt.Sprintf("%x", sum[:8]), "landfall-engine")
-	cmd := exec.Command("go", "build", "-o", binary, "./cmd/landfall-engine")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", binary, "./cmd/landfall-engine")
 	cmd.Dir = root
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
 	if output, err := cmd.CombinedOutput(); err != nil {

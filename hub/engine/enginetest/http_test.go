@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/landfall-hub/landfall/hub/engine/enginetest"
+	"github.com/landfall-hub/landfall/internal/polltest"
 )
 
 // at adds parameters to an engine's URL, as a client without a driver does.
@@ -183,7 +184,7 @@ func TestClientGoesAwayDuringAnInsert(t *testing.T) {
 		t.Fatal("the client did not break off")
 	}
 	conn := open(t, dsn)
-	eventually(t, "the INSERT is gone", func() bool { return running(t, conn, "INSERT INTO t FORMAT CSV       ") == 0 })
+	polltest.Until(t, "the INSERT is gone", func() bool { return running(t, conn, "INSERT INTO t FORMAT CSV       ") == 0 })
 	if got := count(t, conn, "t"); got != 0 {
 		t.Errorf("%d rows were stored", got)
 	}
@@ -217,7 +218,7 @@ func TestSlowReader(t *testing.T) {
 	if err := response.Body.Close(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "the statement is gone", func() bool { return running(t, conn, sql) == 0 })
+	polltest.Until(t, "the statement is gone", func() bool { return running(t, conn, sql) == 0 })
 }
 
 // TestWrongTypesDoNotEndTheEngine sends blocks whose types are not the table's.

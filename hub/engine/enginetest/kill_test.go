@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/landfall-hub/landfall/internal/polltest"
 )
 
 // TestKilledByAnother stops statements from outside: their clients must hear of
@@ -20,7 +22,7 @@ func TestKilledByAnother(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				done := make(chan error, 1)
 				go func() { done <- drain(t.Context(), conn, sql) }()
-				eventually(t, "the statement runs", func() bool { return running(t, conn, sql) == 1 })
+				polltest.Until(t, "the statement runs", func() bool { return running(t, conn, sql) == 1 })
 				run(t, conn, "KILL QUERY WHERE query LIKE '"+sql[:30]+"%' SYNC")
 				if err := <-done; codeOf(err) != 394 {
 					t.Errorf("want QUERY_WAS_CANCELLED (394), got %v", err)

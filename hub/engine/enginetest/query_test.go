@@ -10,6 +10,8 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/landfall-hub/landfall/internal/polltest"
 )
 
 func TestPing(t *testing.T) {
@@ -246,12 +248,12 @@ func TestCancellation(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
 				go func() { done <- drain(ctx, conn, sql) }()
-				eventually(t, "the statement runs", func() bool { return running(t, conn, sql) == 1 })
+				polltest.Until(t, "the statement runs", func() bool { return running(t, conn, sql) == 1 })
 				cancel()
 				if err := <-done; err == nil {
 					t.Error("the statement ended without an error")
 				}
-				eventually(t, "the statement is gone", func() bool { return running(t, conn, sql) == 0 })
+				polltest.Until(t, "the statement is gone", func() bool { return running(t, conn, sql) == 0 })
 				if err := conn.Ping(t.Context()); err != nil {
 					t.Errorf("after the cancellation: %v", err)
 				}
@@ -282,18 +284,6 @@ func running(t *testing.T, conn driver.Conn, sql string) uint64 {
 		t.Fatal(err)
 	}
 	return n
-}
-
-// eventually asks until the answer is yes; each question takes the engine's
-// own time, so this does not spin.
-func eventually(t *testing.T, what string, ask func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !ask() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited 30 s until %s", what)
-		}
-	}
 }
 
 func TestManyClients(t *testing.T) {

@@ -4,6 +4,7 @@ package gittest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +21,9 @@ func environment(home string) []string {
 	return []string{
 		"GIT_CONFIG_GLOBAL=" + filepath.Join(home, ".gitconfig"), "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
 		"GIT_AUTHOR_NAME=test", "GIT_AUTHOR_EMAIL=test@example.invalid", "GIT_COMMITTER_NAME=test", "GIT_COMMITTER_EMAIL=test@example.invalid",
+		// No housekeeping after every command and no sample files.
+		"GIT_CONFIG_COUNT=3", "GIT_CONFIG_KEY_0=maintenance.auto", "GIT_CONFIG_VALUE_0=false",
+		"GIT_CONFIG_KEY_1=receive.autoGC", "GIT_CONFIG_VALUE_1=false", "GIT_CONFIG_KEY_2=init.templateDir", "GIT_CONFIG_VALUE_2=",
 	}
 }
 
@@ -48,7 +52,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.backend.S
 // Branch is the first one of every repository.
 const Branch = "main"
 
-// Repo is a bare repository with a work tree from which it is filled.
+// Repo is a bare repository and one with a work tree from which it is filled.
+// The two have the same objects, and refs of their own.
 type Repo struct {
 	// Name is NAME.git, Bare its folder, Tree the work tree.
 	Name, Bare, Tree string
@@ -60,13 +65,28 @@ func (s *Server) NewRepo(t testing.TB, name, format string) *Repo {
 	r := &Repo{Name: name + ".git", Bare: filepath.Join(s.Root, name+".git"), Tree: t.TempDir()}
 	Git(t, s.Root, "init", "--quiet", "--bare", "--object-format", format, "--initial-branch", Branch, r.Bare)
 	Git(t, r.Tree, "init", "--quiet", "--object-format", format, "--initial-branch", Branch)
+	objects := filepath.Join(r.Tree, ".git", "objects")
+	if err := errors.Join(os.RemoveAll(objects), os.Symlink(filepath.Join(r.Bare, "objects"), objects)); err != nil {
+		t.Fatal(err)
+	}
 	return r
 }
 
 // Write makes the work tree hold these files, by their paths, and no others.
 func (r *Repo) Write(t testing.TB, files map[string]string) {
 	t.Helper()
-	Git(t, r.Tree, "rm", "-r", "-f", "--quiet", "--ignore-unmatch", ".")
+	entries, err := os.ReadDir(r.Tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() == ".git" {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(r.Tree, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, text := range files {
 		name = filepath.Join(r.Tree, name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -78,21 +98,33 @@ func (r *Repo) Write(t testing.TB, files map[string]string) {
 	}
 }
 
-// Commit is Write, and pushes the commit to Branch.
+// Commit is CommitTo for Branch.
 func (r *Repo) Commit(t testing.TB, files map[string]string) (id string) {
 	t.Helper()
-	r.Write(t, files)
-	return r.CommitTree(t)
+	return r.CommitTo(t, Branch, files)
 }
 
-// CommitTree commits the work tree as it is, and pushes the commit to Branch,
-// whatever was there.
+// CommitTo is Write, and makes the commit the head of a branch.
+func (r *Repo) CommitTo(t testing.TB, branch string, files map[string]string) (id string) {
+	t.Helper()
+	r.Write(t, files)
+	return r.commitTree(t, branch)
+}
+
+// CommitTree commits the work tree as it is, and makes the commit the head of
+// Branch, whatever was there.
 func (r *Repo) CommitTree(t testing.TB) (id string) {
+	t.Helper()
+	return r.commitTree(t, Branch)
+}
+
+func (r *Repo) commitTree(t testing.TB, branch string) (id string) {
 	t.Helper()
 	Git(t, r.Tree, "add", "--all")
 	Git(t, r.Tree, "commit", "--quiet", "--allow-empty", "--message", "test")
-	r.Push(t, "HEAD:refs/heads/"+Branch)
-	return strings.TrimSpace(Git(t, r.Tree, "rev-parse", "HEAD"))
+	id = strings.TrimSpace(Git(t, r.Tree, "rev-parse", "HEAD"))
+	Git(t, r.Bare, "update-ref", "refs/heads/"+branch, id)
+	return id
 }
 
 // Push pushes a refspec by the file system: a server that refuses everybody must
@@ -100,6 +132,19 @@ func (r *Repo) CommitTree(t testing.TB) (id string) {
 func (r *Repo) Push(t testing.TB, refspec string) {
 	t.Helper()
 	Git(t, r.Tree, "push", "--quiet", "--force", r.Bare, refspec)
+}
+
+// BeforeReceive makes the bare repository run a shell script with each push
+// before it takes anything of it; if the script fails, nothing is.
+func (r *Repo) BeforeReceive(t testing.TB, script string) {
+	t.Helper()
+	hooks := filepath.Join(r.Bare, "hooks")
+	if err := os.MkdirAll(hooks, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(hooks, "pre-receive"), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Git runs a command of Git in a folder and returns what it prints.
