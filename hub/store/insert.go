@@ -55,8 +55,10 @@ func (s *Store) prepareInsert(ctx context.Context, table string, rows int, value
 	if len(columns) != len(values) {
 		return nil, fmt.Errorf("inserting into %s: it has not all of the %d columns named", table, len(values))
 	}
-	// Servers may gather inserts by themselves; ours are gathered already.
-	settings := clickhouse.Settings{"async_insert": 0}
+	// Servers may gather inserts by themselves; ours are gathered already. Nor need
+	// a part be without older rows of a key: several have them until they merge, so
+	// who reads takes FINAL or bears them.
+	settings := clickhouse.Settings{"async_insert": 0, "optimize_on_insert": 0}
 	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(settings), clickhouse.WithColumnNamesAndTypes(columns))
 	batch, err := s.conn.PrepareBatch(ctx, s.sql("INSERT INTO {db}."+table+" ("+names+")"))
 	if err != nil {

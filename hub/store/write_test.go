@@ -5,6 +5,7 @@ import (
 
 	"github.com/landfall-hub/landfall/hub/engine/enginetest"
 	"github.com/landfall-hub/landfall/hub/fold"
+	"github.com/landfall-hub/landfall/hub/record"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -73,6 +74,62 @@ func TestWriteIsCutOff(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Messages of one cluster that are stored in one batch, and so lie in one part
+// with their older rows, count as they would one by one; the same after a merge.
+func TestOneBatchOfManyMessages(t *testing.T) {
+	s, url := openAt(t)
+	state := fold.NewState()
+	var batch []fold.Changes
+	for _, m := range []*schema.Report{
+		delta(1, reconciler("a", "a", commitA, schema.StatusFailure), reconciler("moved", "a", commitA, schema.StatusSuccess), reconciler("gone", "a", commitA, schema.StatusSuccess)),
+		delta(2, reconciler("a", "a", commitB, schema.StatusSuccess), reconciler("moved", "b", commitB, schema.StatusSuccess)),
+		{Epoch: 1, Sequence: 3, Mode: schema.ModeDelta, ObservedAt: start, Removed: []schema.ObjectRef{{Kind: "Kustomization", Namespace: "flux-system", Name: "gone"}}},
+	} {
+		batch = append(batch, state.Apply("c1", m, start))
+	}
+	if err := s.Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string) {
+		t.Helper()
+		if n := enginetest.Exec(t, url, "SELECT count() FROM system.parts WHERE active AND database = currentDatabase() AND table = 'current'"); n != "1\n" {
+			t.Fatalf("%s: what is current is in %s parts", when, n)
+		}
+		want := tableCounts{History: 6, Reports: 3, Reconcilers: 2, Subscriptions: 2, Clusters: 1}
+		if got := count(t, s); got != want {
+			t.Errorf("%s: there are %+v, want %+v", when, got, want)
+		}
+		for folder, name := range map[string]string{"a": "a", "b": "moved"} {
+			rows, err := s.States(t.Context(), record.StateQuery{Limit: 10, Under: []schema.Endpoint{apps(folder)}})
+			if err != nil || len(rows) != 1 || rows[0].Ref.Name != name || rows[0].Status != schema.StatusSuccess || rows[0].Sources[0].Commit != commitB {
+				t.Errorf("%s: %s is read by %+v (%v)", when, folder, rows, err)
+			}
+			l, err := landings(t, s).Landing(t.Context(), apps(folder), commitB)
+			if err != nil || len(l.Subscribers) != 1 || l.Subscribers[0].Ref.Name != name || l.Subscribers[0].Status != schema.StatusSuccess {
+				t.Errorf("%s: of %s a gate sees %+v (%v)", when, folder, l, err)
+			}
+		}
+	}
+	check("at once")
+	states, err := s.Load(t.Context(), []string{"c1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := states["c1"].Position, state.Position; got.Version() != want.Version() || got.Digest != want.Digest {
+		t.Errorf("a hub that starts again stands at %+v, want %+v", got, want)
+	}
+	if got, want := len(states["c1"].Entries), len(state.Entries); got != want {
+		t.Errorf("a hub that starts again knows %d, want %d", got, want)
+	}
+	for ref, e := range state.Entries {
+		if again := states["c1"].Entries[ref]; again == nil || again.Digest != e.Digest {
+			t.Errorf("a hub that starts again knows of %s %+v, want %+v", ref, again, e)
+		}
+	}
+	enginetest.Exec(t, url, "OPTIMIZE TABLE current FINAL")
+	check("after a merge")
 }
 
 func TestLateIsHistoryAlone(t *testing.T) {
