@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/landfall-hub/landfall/hub/gitops"
+	"github.com/landfall-hub/landfall/internal/polltest"
 	"github.com/landfall-hub/landfall/schema"
 )
 
@@ -48,7 +48,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.catalog = c
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
 
@@ -79,15 +79,7 @@ func TestRun(t *testing.T) {
 	}
 	group.Wait()
 	e := a.endpoint("one")
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
-	for versions(c.Index(), e, newest) != fmt.Sprint(commits) {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("the newest commit is not known: %s", versions(c.Index(), e, first, newest))
-		case <-again.C:
-		}
-	}
+	polltest.Until(t, "the newest commit's version is known", func() bool { return versions(c.Index(), e, newest) == fmt.Sprint(commits) })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

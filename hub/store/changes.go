@@ -128,38 +128,38 @@ func newHistoryRow(c *fold.Changes, r *schema.Reconciler, change string) history
 
 func historyColumns(rows []historyRow) columnsOf {
 	return columnsOf{
-		"repo":             pick(rows, func(h *historyRow) string { return h.endpoint.Repo }),
-		"ref":              pick(rows, func(h *historyRow) string { return h.endpoint.Ref }),
-		"path":             pick(rows, func(h *historyRow) string { return h.endpoint.Path }),
-		"cluster":          pick(rows, func(h *historyRow) string { return h.cluster }),
-		"kind":             pick(rows, func(h *historyRow) string { return h.r.Kind }),
-		"namespace":        pick(rows, func(h *historyRow) string { return h.r.Namespace }),
-		"name":             pick(rows, func(h *historyRow) string { return h.r.Name }),
-		"epoch":            pick(rows, func(h *historyRow) uint32 { return uint32(h.epoch) }), //nolint:gosec // at most MaxEpoch
-		"sequence":         pick(rows, func(h *historyRow) uint64 { return h.sequence }),
-		"observed_at":      pick(rows, func(h *historyRow) int64 { return stored(h.observed) }),
-		"received_at":      pick(rows, func(h *historyRow) int64 { return stored(h.received) }),
-		"change":           pick(rows, func(h *historyRow) string { return h.change }),
-		"destination":      pick(rows, func(h *historyRow) string { return h.r.Destination(h.cluster) }),
-		"status":           pick(rows, func(h *historyRow) string { return string(h.r.Status) }),
-		"reason":           pick(rows, func(h *historyRow) string { return h.r.Reason }),
-		"message":          pick(rows, func(h *historyRow) string { return h.r.Message }),
-		"attempted":        pick(rows, func(h *historyRow) string { return nth(h.r.Attempted, h.source) }),
-		"applied":          pick(rows, func(h *historyRow) string { return nth(h.r.Applied, h.source) }),
-		"attempted_commit": pick(rows, func(h *historyRow) string { return h.r.AttemptedCommit(h.source) }),
-		"applied_commit":   pick(rows, func(h *historyRow) string { return h.r.AppliedCommit(h.source) }),
-		"source_type":      pick(rows, func(h *historyRow) string { return string(source(h.r, h.source).Type) }),
-		"source_url":       pick(rows, func(h *historyRow) string { return source(h.r, h.source).URL }),
-		"source_ref":       pick(rows, func(h *historyRow) string { return source(h.r, h.source).Ref }),
-		"source_path":      pick(rows, func(h *historyRow) string { return source(h.r, h.source).Path }),
-		"sources":          pick(rows, func(h *historyRow) string { return severalSources(h.r) }),
-		"origin":           pick(rows, func(h *historyRow) string { return nth(h.r.Origin, h.source) }),
-		"source_revision":  pick(rows, func(h *historyRow) string { return h.r.SourceRevision }),
-		"source_error":     pick(rows, func(h *historyRow) string { return h.r.SourceError }),
-		"health":           pick(rows, func(h *historyRow) string { return h.r.Health }),
-		"suspended":        pick(rows, func(h *historyRow) uint8 { return flag(h.r.Suspended) }),
-		"drifted":          pick(rows, func(h *historyRow) uint8 { return flag(h.r.Drifted) }),
-		"owner":            pick(rows, func(h *historyRow) string { return owner(h.r) }),
+		"repo":             later(rows, func(h *historyRow) string { return h.endpoint.Repo }),
+		"ref":              later(rows, func(h *historyRow) string { return h.endpoint.Ref }),
+		"path":             later(rows, func(h *historyRow) string { return h.endpoint.Path }),
+		"cluster":          later(rows, func(h *historyRow) string { return h.cluster }),
+		"kind":             later(rows, func(h *historyRow) string { return h.r.Kind }),
+		"namespace":        later(rows, func(h *historyRow) string { return h.r.Namespace }),
+		"name":             later(rows, func(h *historyRow) string { return h.r.Name }),
+		"epoch":            later(rows, func(h *historyRow) uint32 { return uint32(h.epoch) }), //nolint:gosec // at most MaxEpoch
+		"sequence":         later(rows, func(h *historyRow) uint64 { return h.sequence }),
+		"observed_at":      later(rows, func(h *historyRow) int64 { return stored(h.observed) }),
+		"received_at":      later(rows, func(h *historyRow) int64 { return stored(h.received) }),
+		"change":           later(rows, func(h *historyRow) string { return h.change }),
+		"destination":      later(rows, func(h *historyRow) string { return h.r.Destination(h.cluster) }),
+		"status":           later(rows, func(h *historyRow) string { return string(h.r.Status) }),
+		"reason":           later(rows, func(h *historyRow) string { return h.r.Reason }),
+		"message":          later(rows, func(h *historyRow) string { return h.r.Message }),
+		"attempted":        later(rows, func(h *historyRow) string { return nth(h.r.Attempted, h.source) }),
+		"applied":          later(rows, func(h *historyRow) string { return nth(h.r.Applied, h.source) }),
+		"attempted_commit": later(rows, func(h *historyRow) string { return h.r.AttemptedCommit(h.source) }),
+		"applied_commit":   later(rows, func(h *historyRow) string { return h.r.AppliedCommit(h.source) }),
+		"source_type":      later(rows, func(h *historyRow) string { return string(source(h.r, h.source).Type) }),
+		"source_url":       later(rows, func(h *historyRow) string { return source(h.r, h.source).URL }),
+		"source_ref":       later(rows, func(h *historyRow) string { return source(h.r, h.source).Ref }),
+		"source_path":      later(rows, func(h *historyRow) string { return source(h.r, h.source).Path }),
+		"sources":          later(rows, func(h *historyRow) string { return severalSources(h.r) }),
+		"origin":           later(rows, func(h *historyRow) string { return nth(h.r.Origin, h.source) }),
+		"source_revision":  later(rows, func(h *historyRow) string { return h.r.SourceRevision }),
+		"source_error":     later(rows, func(h *historyRow) string { return h.r.SourceError }),
+		"health":           later(rows, func(h *historyRow) string { return h.r.Health }),
+		"suspended":        later(rows, func(h *historyRow) uint8 { return flag(h.r.Suspended) }),
+		"drifted":          later(rows, func(h *historyRow) uint8 { return flag(h.r.Drifted) }),
+		"owner":            later(rows, func(h *historyRow) string { return owner(h.r) }),
 	}
 }
 
@@ -251,14 +251,14 @@ func reportRows(batch []fold.Changes) []reportRow {
 
 func reportColumns(rows []reportRow) columnsOf {
 	return columnsOf{
-		"cluster":       pick(rows, func(r *reportRow) string { return r.cluster }),
-		"epoch":         pick(rows, func(r *reportRow) uint32 { return uint32(r.r.Epoch) }), //nolint:gosec // at most MaxEpoch
-		"sequence":      pick(rows, func(r *reportRow) uint64 { return r.r.Sequence }),
-		"received_at":   pick(rows, func(r *reportRow) int64 { return stored(r.received) }),
-		"observed_at":   pick(rows, func(r *reportRow) int64 { return stored(r.r.ObservedAt) }),
-		"mode":          pick(rows, func(r *reportRow) string { return string(r.r.Mode) }),
-		"reconcilers":   pick(rows, func(r *reportRow) uint32 { return uint32(len(r.r.Reconcilers)) }), //nolint:gosec // bounded by the body
-		"removed":       pick(rows, func(r *reportRow) uint32 { return uint32(len(r.r.Removed)) }),     //nolint:gosec // bounded by the body
-		"agent_version": pick(rows, func(r *reportRow) string { return r.r.Agent.Version }),
+		"cluster":       later(rows, func(r *reportRow) string { return r.cluster }),
+		"epoch":         later(rows, func(r *reportRow) uint32 { return uint32(r.r.Epoch) }), //nolint:gosec // at most MaxEpoch
+		"sequence":      later(rows, func(r *reportRow) uint64 { return r.r.Sequence }),
+		"received_at":   later(rows, func(r *reportRow) int64 { return stored(r.received) }),
+		"observed_at":   later(rows, func(r *reportRow) int64 { return stored(r.r.ObservedAt) }),
+		"mode":          later(rows, func(r *reportRow) string { return string(r.r.Mode) }),
+		"reconcilers":   later(rows, func(r *reportRow) uint32 { return uint32(len(r.r.Reconcilers)) }), //nolint:gosec // bounded by the body
+		"removed":       later(rows, func(r *reportRow) uint32 { return uint32(len(r.r.Removed)) }),     //nolint:gosec // bounded by the body
+		"agent_version": later(rows, func(r *reportRow) string { return r.r.Agent.Version }),
 	}
 }

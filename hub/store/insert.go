@@ -10,8 +10,13 @@ import (
 )
 
 // columnsOf is one insert's rows, column by column, by column name. A value is
-// a slice with one item per row. Columns that are left out get their default.
+// a slice with one item per row, or a made that returns it. Columns that are
+// left out get their default.
 type columnsOf map[string]any
+
+// made returns a column when its turn comes: the slices of a wide table are not
+// all in memory at once.
+type made func() any
 
 // insert writes rows as one block, which ClickHouse stores whole or not at all.
 // No deduplication token goes with it: ClickHouse notes a token before it commits
@@ -66,7 +71,7 @@ func (s *Store) prepareInsert(ctx context.Context, table string, rows int, value
 	}
 	p.batch = batch
 	for i, c := range columns {
-		if err := appendColumn(batch.Column(i), values[c.Name]); err != nil {
+		if err := appendColumn(batch.Column(i), string(c.Type), values[c.Name]); err != nil {
 			p.discard()
 			return nil, fmt.Errorf("inserting into %s: column %s: %w", table, c.Name, err)
 		}
@@ -104,16 +109,45 @@ func pick[R, T any](rows []R, value func(*R) T) []T {
 	return out
 }
 
+// later is pick at the time when the column is appended.
+func later[R, T any](rows []R, value func(*R) T) made {
+	return func() any { return pick(rows, value) }
+}
+
 // appendColumn appends a slice, row by row where the driver would otherwise
 // look at each row by reflection.
-func appendColumn(column driver.BatchColumn, values any) error {
+func appendColumn(column driver.BatchColumn, columnType string, values any) error {
 	switch v := values.(type) {
+	case made:
+		return appendColumn(column, columnType, v())
 	case [][]string:
 		return appendRows(column, v)
 	case []map[string]string:
 		return appendRows(column, v)
+	case []string:
+		if columnType == "LowCardinality(String)" {
+			return appendTexts(column, v)
+		}
 	}
 	return column.Append(values)
+}
+
+// appendTexts fills a LowCardinality(String). The driver looks each text up in
+// the column's dictionary, as an any; nil is "" and needs no look.
+func appendTexts(column driver.BatchColumn, texts []string) error {
+	last, boxed := "", any(nil) // a run of one text is one allocation
+	for _, text := range texts {
+		if text != last {
+			last, boxed = text, text
+			if text == "" {
+				boxed = nil
+			}
+		}
+		if err := column.AppendRow(boxed); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func appendRows[T any](column driver.BatchColumn, rows []T) error {

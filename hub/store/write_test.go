@@ -1,7 +1,11 @@
 package store
 
 import (
+	"strconv"
 	"testing"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/landfall-hub/landfall/hub/engine/enginetest"
 	"github.com/landfall-hub/landfall/hub/fold"
@@ -172,5 +176,28 @@ func TestWriteNothing(t *testing.T) {
 	}
 	if err := s.insert(t.Context(), "history", 1, columnsOf{"no such column": []string{"x"}}); err == nil {
 		t.Error("a column that the table has not was written")
+	}
+}
+
+// Texts of few values come back as they were written, where a run of one ends
+// and where there is none.
+func TestTextsOfFewValues(t *testing.T) {
+	s := open(t)
+	all := []string{"", "a", "a", "", "b", "a", "", "", "b", "b"}
+	names := make([]string, len(all))
+	for i := range names {
+		names[i] = strconv.Itoa(i)
+	}
+	columns := columnsOf{"name": names, "kind": later(all, func(text *string) string { return *text })}
+	if err := s.insert(t.Context(), "current", len(all), columns); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	err := s.query(t.Context(), "test", "SELECT kind FROM {db}.current ORDER BY name", func(r driver.Rows) error {
+		got = append(got, "")
+		return r.Scan(&got[len(got)-1])
+	})
+	if diff := cmp.Diff(all, got); diff != "" || err != nil {
+		t.Errorf("kinds came back changed (%v):\n%s", err, diff)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
+	"github.com/landfall-hub/landfall/hub/engine/enginetest"
 )
 
 func TestColumnTypes(t *testing.T) {
@@ -67,6 +69,34 @@ func TestColumnTypes(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestPartsOfInsertsAreCompact writes more than ClickHouse's own bound for a
+// compact part, 10 MiB, at once.
+func TestPartsOfInsertsAreCompact(t *testing.T) {
+	conn := open(t, enginetest.Shared(t))
+	run(t, conn, "CREATE TABLE t (n UInt64, text String) ENGINE = MergeTree ORDER BY n")
+	part := func() (kind string) {
+		scan(t, conn, "SELECT part_type FROM system.parts WHERE database = currentDatabase() AND table = 't' AND active", &kind)
+		return kind
+	}
+	run(t, conn, "INSERT INTO t SELECT number, repeat('x', 1000) FROM numbers(20000)")
+	if got := part(); got != "Compact" {
+		t.Errorf("an insert of 20 MB wrote a part that is %s", got)
+	}
+	run(t, conn, "OPTIMIZE TABLE t FINAL")
+	if got := part(); got != "Wide" {
+		t.Errorf("merging made a part of 20 MB that is %s", got)
+	}
+}
+
+// TestMergesAreFewer asks the library whether it took the setting.
+func TestMergesAreFewer(t *testing.T) {
+	var base string
+	scan(t, open(t, enginetest.Shared(t)), "SELECT value FROM system.merge_tree_settings WHERE name = 'merge_selector_base'", &base)
+	if base != "10" {
+		t.Errorf("merge_selector_base is %s", base)
+	}
 }
 
 func ptr[T any](v T) *T { return &v }
