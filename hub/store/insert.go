@@ -71,7 +71,7 @@ func (s *Store) prepareInsert(ctx context.Context, table string, rows int, value
 	}
 	p.batch = batch
 	for i, c := range columns {
-		if err := appendColumn(batch.Column(i), string(c.Type), values[c.Name]); err != nil {
+		if err := appendColumn(batch.Column(i), c.Type, values[c.Name]); err != nil {
 			p.discard()
 			return nil, fmt.Errorf("inserting into %s: column %s: %w", table, c.Name, err)
 		}
